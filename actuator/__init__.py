@@ -1,0 +1,1 @@
+"""The actuator: allocated resources in, cgroup writes out, memory spikes survived."""

@@ -1,0 +1,1 @@
+"""The Kubernetes API as elastipod uses it: one seam, bytes in and out, slim rows."""

@@ -1,0 +1,95 @@
+"""Every "no" and every "why" by name.
+
+The same word stands in the log, in the Kubernetes Event, in the metric's label and in `elastipod explain`.
+"""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why something was done, was not done, or was cut down. The text under a member is what a person is told."""
+
+    explanation: str
+
+    def __new__(cls, value: str, explanation: str) -> "Reason":
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.explanation = explanation
+        return member
+
+    # Why a pod is resized.
+    OUTSIDE_BOUNDS = "OutsideBounds", "a request lies outside the recommended bounds"
+    DRIFTED = "Drifted", "the request is more than a tenth off its target and the cool-down is over"
+    OOM_KILLED = "OomKilled", "a container was killed at its memory limit"
+    ASKED_BY_PERSON = "AskedByPerson", "a person asked for this size"
+    STATED_ON_WORKLOAD = "StatedOnWorkload", "the workload states this size"
+    DONATED = "Donated", "the pod gave room it did not use to one that needed it"
+    RESTORED = "Restored", "a donor gets back what it gave"
+    MEMORY_SPIKE = "MemorySpike", "memory leapt towards the limit"
+    REVERTED = "Reverted", "the spec was put back to what is allocated"
+
+    # Why a pod is left as it is.
+    WITHIN_BOUNDS = "WithinBounds", "the requests lie within the recommended bounds"
+    MODE_OFF = "ModeOff", "the policy only recommends"
+    MODE_INITIAL = "ModeInitial", "the policy sizes pods only when they are created"
+    NO_RECOMMENDATION = "NoRecommendation", "there is no recommendation yet"
+    LOW_CONFIDENCE = "LowConfidence", "there is too little history to act on"
+    COOLING_DOWN = "CoolingDown", "the pod was resized a short while ago"
+    NOT_OURS = "NotOurs", "another recommender is responsible for the pod"
+    CONFLICT = "Conflict", "more than one policy claims the pod, so none acts"
+    NOT_RUNNING = "NotRunning", "only running pods are resized"
+    BEST_EFFORT = "BestEffort", "a resize can not change the QoS class, so a BestEffort pod stays as it is"
+    MIRROR_POD = "MirrorPod", "static pods cannot be resized"
+    UNSUPPORTED_NODE = "UnsupportedNode", "the node does not report container resources and cannot resize in place"
+    UNSUPPORTED_POD = "UnsupportedPod", "Kubernetes cannot resize a pod of this kind in place"
+    NODE_NOT_READY = "NodeNotReady", "the node is not ready"
+    MIN_REPLICAS = "MinReplicas", "fewer replicas are alive than the policy asks for"
+    DISRUPTION_BUDGET = "DisruptionBudget", "as many pods of the workload are disturbed as is allowed at once"
+    STALE_DATA = "StaleData", "what is known of the cluster is too old to act on"
+
+    # What cut a size down or lifted it.
+    CAPPED_BY_MAX = "CappedByMax", "the policy's maxAllowed is lower"
+    RAISED_TO_MIN = "RaisedToMin", "the policy's minAllowed is higher"
+    CAPPED_BY_GLOBAL_MAX = "CappedByGlobalMax", "the cluster's maximum is lower"
+    CAPPED_BY_LIMIT_RANGE = "CappedByLimitRange", "a LimitRange of the namespace is narrower"
+    CAPPED_BY_NODE = "CappedByNode", "no node is larger"
+    CAPPED_BY_QUOTA = "CappedByQuota", "a ResourceQuota of the namespace leaves less"
+    RAISED_TO_FLOOR = "RaisedToFloor", "the smallest recommended size is higher"
+    KEPT_QOS_CLASS = "KeptQosClass", "request and limit were kept apart, or together, so that the QoS class stays"
+    KEPT_ABOVE_USAGE = "KeptAboveUsage", "memory in use plus a margin is higher"
+
+    # What became of a resize request.
+    NO_ROOM = "NoRoom", "the node has not enough free"
+    DEFERRED = "Deferred", "the kubelet has no room for it now"
+    INFEASIBLE = "Infeasible", "it will never fit this node"
+    IN_PROGRESS = "InProgress", "admitted and not yet in force"
+    RESIZE_ERROR = "ResizeError", "the kubelet could not put it in force"
+    REFUSED = "Refused", "the API server refused it"
+    QUOTA_EXCEEDED = "QuotaExceeded", "a ResourceQuota of the namespace is used up"
+    LIMIT_RANGE = "LimitRange", "a LimitRange of the namespace forbids it"
+    QOS_CLASS = "QosClass", "it would change the pod's QoS class"
+    FORBIDDEN = "Forbidden", "a right is missing"
+    OVERRIDDEN = "Overridden", "something else changed the pod's resources meanwhile"
+    POD_GONE = "PodGone", "the pod is gone or was replaced"
+    SUPERSEDED = "Superseded", "a newer request took its place"
+    TIMED_OUT = "TimedOut", "it took longer than allowed"
+    DONE = "Done", "in force"
+    UNREACHABLE = "Unreachable", "the API server does not answer"
+
+    # What became of a memory spike.
+    HELD = "Held", "held at the limit"
+    RAISED = "Raised", "given more memory"
+    EXPIRED = "Expired", "the deadline passed with no more memory to give"
+    PAGE_CACHE = "PageCache", "what grew can be reclaimed"
+    NODE_BUDGET_EMPTY = "NodeBudgetEmpty", "the node has no memory to spare"
+    LEAK_SUSPECTED = "LeakSuspected", "it was raised too often in a short time"
+    AT_CEILING = "AtCeiling", "it has as much as the policy allows"
+    RELEASED_BY_GUARD = "ReleasedByGuard", "the guard let go what was held, as the actuator was silent"
+    STOPPED_BY_PRESSURE = "StoppedByPressure", "a shrink was stopped, as the container needs the memory"
+
+    # What is wrong with input.
+    BAD_VALUE = "BadValue", "a value could not be understood"
+    METRICS_LOST = "MetricsLost", "no usage samples arrive"
+    TARGET_NOT_FOUND = "TargetNotFound", "the targetRef names nothing that exists"
+    NO_PODS_MATCHED = "NoPodsMatched", "no pod belongs to the target"
+    HISTORY_UNUSABLE = "HistoryUnusable", "a checkpoint could not be used"

@@ -1,0 +1,1 @@
+"""The recommender: usage samples in, recommendations out."""

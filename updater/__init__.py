@@ -1,0 +1,1 @@
+"""The updater: recommendations in, resize requests out."""
