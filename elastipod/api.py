@@ -16,7 +16,10 @@ ResourceList = dict[str, str | int | float]
 
 CHECKPOINT_VERSION: Final = "v3"
 RESOURCES_ANNOTATION: Final = "elastipod.io/resources"
-"""On a workload or pod: the size its containers shall have, JSON `{"container": {"requests": {...}, "limits": {...}}}`."""
+"""On a workload or pod: the size its containers shall have.
+
+JSON `{"container": {"requests": {...}, "limits": {...}}}`.
+"""
 SPIKE_ANNOTATION: Final = "elastipod.io/memory-spike"
 """On a pod: `Pause` or `Off`."""
 
@@ -62,7 +65,7 @@ class _Api(Struct, rename="camel", omit_defaults=True, frozen=True):
     """A JSON object of the API."""
 
 
-class OwnerReferenceJson(_Api):
+class OwnerReferenceJson(_Api, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -70,7 +73,7 @@ class OwnerReferenceJson(_Api):
     controller: bool = False
 
 
-class ObjectMeta(_Api):
+class ObjectMeta(_Api, frozen=True):
     """metadata, as far as we read it."""
 
     name: str = ""
@@ -85,20 +88,20 @@ class ObjectMeta(_Api):
     owner_references: list[OwnerReferenceJson] | None = None
 
 
-class TargetRef(_Api):
+class TargetRef(_Api, frozen=True):
     kind: str = ""
     name: str = ""
     api_version: str = ""
 
 
-class UpdatePolicy(_Api):
+class UpdatePolicy(_Api, frozen=True):
     update_mode: str | None = None
     min_replicas: int | None = None
     eviction_requirements: list[Any] | None = None
     evict_after_oom_seconds: int | None = field(name="evictAfterOOMSeconds", default=None)
 
 
-class ContainerPolicy(_Api):
+class ContainerPolicy(_Api, frozen=True):
     """Constraints of one container, or of all without an entry of their own (`*`)."""
 
     container_name: str = ""
@@ -114,15 +117,15 @@ class ContainerPolicy(_Api):
     startup_boost: Any = None
 
 
-class ResourcePolicy(_Api):
+class ResourcePolicy(_Api, frozen=True):
     container_policies: list[ContainerPolicy] | None = None
 
 
-class RecommenderChoice(_Api):
+class RecommenderChoice(_Api, frozen=True):
     name: str = ""
 
 
-class AutoscalerSpec(_Api):
+class AutoscalerSpec(_Api, frozen=True):
     target_ref: TargetRef | None = None
     update_policy: UpdatePolicy | None = None
     resource_policy: ResourcePolicy | None = None
@@ -130,7 +133,7 @@ class AutoscalerSpec(_Api):
     startup_boost: Any = None
 
 
-class ContainerRecommendation(_Api):
+class ContainerRecommendation(_Api, frozen=True):
     """One container's recommendation; amounts are resource lists of text."""
 
     container_name: str = ""
@@ -140,11 +143,11 @@ class ContainerRecommendation(_Api):
     uncapped_target: ResourceList | None = None
 
 
-class Recommendation(_Api):
+class Recommendation(_Api, frozen=True):
     container_recommendations: list[ContainerRecommendation] | None = None
 
 
-class Condition(_Api):
+class Condition(_Api, frozen=True):
     type: str = ""
     status: str = ""
     last_transition_time: str | None = None
@@ -153,13 +156,13 @@ class Condition(_Api):
     observed_generation: int | None = None
 
 
-class AutoscalerStatus(_Api):
+class AutoscalerStatus(_Api, frozen=True):
     recommendation: Recommendation | None = None
     conditions: list[Condition] | None = None
     observed_generation: int | None = None
 
 
-class Autoscaler(_Api):
+class Autoscaler(_Api, frozen=True):
     """A VerticalPodAutoscaler."""
 
     api_version: str = "autoscaling.k8s.io/v1"
@@ -186,7 +189,7 @@ class Autoscaler(_Api):
         return by_name.get(container) or by_name.get("*")
 
 
-class HistogramCheckpoint(_Api):
+class HistogramCheckpoint(_Api, frozen=True):
     """A histogram in upstream's v3 form: weights scaled so that the largest is 10000."""
 
     reference_timestamp: str | None = None
@@ -194,12 +197,12 @@ class HistogramCheckpoint(_Api):
     total_weight: float = 0.0
 
 
-class CheckpointSpec(_Api):
+class CheckpointSpec(_Api, frozen=True):
     vpa_object_name: str = field(name="vpaObjectName", default="")
     container_name: str = ""
 
 
-class CheckpointStatus(_Api):
+class CheckpointStatus(_Api, frozen=True):
     last_update_time: str | None = None
     version: str = ""
     cpu_histogram: HistogramCheckpoint | None = None
@@ -209,7 +212,7 @@ class CheckpointStatus(_Api):
     total_samples_count: int = 0
 
 
-class Checkpoint(_Api):
+class Checkpoint(_Api, frozen=True):
     """A VerticalPodAutoscalerCheckpoint."""
 
     api_version: str = "autoscaling.k8s.io/v1"
@@ -219,7 +222,7 @@ class Checkpoint(_Api):
     status: CheckpointStatus | None = None
 
 
-class WorkloadSelector(_Api):
+class WorkloadSelector(_Api, frozen=True):
     """Which workloads a policy speaks of: by kind, by name, by label; what is left out does not narrow."""
 
     kind: str | None = None
@@ -227,7 +230,7 @@ class WorkloadSelector(_Api):
     match_labels: dict[str, str] | None = None
 
 
-class SpikePolicy(_Api):
+class SpikePolicy(_Api, frozen=True):
     """What happens when memory leaps towards the limit."""
 
     mode: str | None = None
@@ -236,7 +239,7 @@ class SpikePolicy(_Api):
     """No spike raises a container's memory limit above this."""
 
 
-class ElasticPolicySpec(_Api):
+class ElasticPolicySpec(_Api, frozen=True):
     """What VPA's object has no word for. Everything may be left out."""
 
     selector: WorkloadSelector | None = None
@@ -245,7 +248,7 @@ class ElasticPolicySpec(_Api):
     """Whether these pods may give room they do not use to others."""
 
 
-class ElasticPolicy(_Api):
+class ElasticPolicy(_Api, frozen=True):
     """An ElasticPolicy, `elastipod.io/v1alpha1`, namespaced."""
 
     api_version: str = "elastipod.io/v1alpha1"
@@ -254,7 +257,7 @@ class ElasticPolicy(_Api):
     spec: ElasticPolicySpec = ElasticPolicySpec()
 
 
-class ElasticNodeContainer(_Api):
+class ElasticNodeContainer(_Api, frozen=True):
     """A container's sizes as the node has them: wanted (spec), allocated, actuated, actual (status)."""
 
     namespace: str = ""
@@ -267,11 +270,11 @@ class ElasticNodeContainer(_Api):
     message: str = ""
 
 
-class ElasticNodeSpec(_Api):
+class ElasticNodeSpec(_Api, frozen=True):
     wanted: list[ElasticNodeContainer] | None = None
 
 
-class ElasticNodeStatus(_Api):
+class ElasticNodeStatus(_Api, frozen=True):
     """What the actuator reports of its node."""
 
     cgroup_version: str = ""
@@ -282,7 +285,7 @@ class ElasticNodeStatus(_Api):
     actual: list[ElasticNodeContainer] | None = None
 
 
-class ElasticNode(_Api):
+class ElasticNode(_Api, frozen=True):
     """An ElasticNode, `elastipod.io/v1alpha1`, named as its node."""
 
     api_version: str = "elastipod.io/v1alpha1"

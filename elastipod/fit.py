@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from elastipod.pods import Container, ContainerKind, Node, PendingReason, Pod
-from elastipod.quantities import Resources
+from elastipod.quantities import NOTHING, Resources
 
 
 def desired(container: Container) -> Resources:
@@ -77,14 +77,12 @@ class NodeRoom:
         return (more.cpu <= 0 or more.cpu <= free.cpu) and (more.memory <= 0 or more.memory <= free.memory)
 
 
-def node_room(node: Node, pods: Iterable[Pod], granted: Resources = Resources(0, 0)) -> NodeRoom:
+def node_room(node: Node, pods: Iterable[Pod], granted: Resources = NOTHING) -> NodeRoom:
     """The room on a node that runs these pods; `granted` is what was promised and does not show yet."""
-    for_scheduler = for_kubelet = granted
+    for_scheduler = for_kubelet = Resources(0, 0) + granted
     for pod in pods:
         if pod.node_name != node.name or pod.is_terminal:
             continue
         for_scheduler += reserved(pod)
         for_kubelet += pod_sum(pod, allocated)
-    return NodeRoom(
-        node.name, node.allocatable, node.allocatable - for_scheduler, node.allocatable - for_kubelet
-    )
+    return NodeRoom(node.name, node.allocatable, node.allocatable - for_scheduler, node.allocatable - for_kubelet)

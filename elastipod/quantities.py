@@ -99,16 +99,24 @@ def parse_nano(text: str) -> int:
     return -nano if sign == "-" else nano
 
 
-@lru_cache(maxsize=65_536)
 def parse_cpu(text: str) -> int:
     """Millicores, rounded up. Raises QuantityError."""
-    return _ceil_divide(parse_nano(text), 1_000_000)
+    return _units(text, 1_000_000)
 
 
-@lru_cache(maxsize=65_536)
 def parse_memory(text: str) -> int:
     """Bytes, rounded up. Raises QuantityError."""
-    return _ceil_divide(parse_nano(text), _NANO)
+    return _units(text, _NANO)
+
+
+def _units(text: str, unit_nano: int) -> int:
+    # A text that no one writes is not worth a place in the cache.
+    return _known_units(text, unit_nano) if len(text) <= _MAX_TEXT else _ceil_divide(parse_nano(text), unit_nano)
+
+
+@lru_cache(maxsize=131_072)
+def _known_units(text: str, unit_nano: int) -> int:
+    return _ceil_divide(parse_nano(text), unit_nano)
 
 
 def format_cpu(millicores: int) -> str:
@@ -164,8 +172,12 @@ def _scaled(mantissa: int, power: int) -> int:
     if mantissa == 0:
         return 0
     if power >= 0:
-        return min(mantissa * 10 ** min(power, 60), _MAX_NANO)
-    return min(_ceil_divide(mantissa, 10 ** min(-power, 200)), _MAX_NANO)
+        return min(mantissa * _power_of_ten(min(power, 60)), _MAX_NANO)
+    return min(_ceil_divide(mantissa, _power_of_ten(min(-power, 200))), _MAX_NANO)
+
+
+def _power_of_ten(exponent: int) -> int:
+    return int(10**exponent)
 
 
 def _ceil_divide(number: int, divisor: int) -> int:

@@ -1,0 +1,1 @@
+"""The `elastipod` command: the roof, the only place that knows all parts."""

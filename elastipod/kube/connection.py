@@ -4,7 +4,7 @@ Owns the protocol that every part reaches Kubernetes through, in bytes. Behind i
 (http.py), the embedded API server called in process, or either with faults injected.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from enum import StrEnum
 from typing import Protocol
 
@@ -44,7 +44,7 @@ class Connection(Protocol):
         label_selector: str = "",
         field_selector: str = "",
         timeout_seconds: float = 270.0,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Watch events, one JSON object each, bookmarks included; ends when the server ends it."""
         ...
 

@@ -1,16 +1,16 @@
 """What can go wrong at the API server.
 
-    KubeError
-    ├── Unreachable          no answer: refused, reset, timed out; the outcome of a write is unknown
-    └── StatusError          the server answered with a Status
-        ├── BadRequest       400, 415
-        ├── Forbidden        401, 403: a right is missing, quota, LimitRange, a policy
-        ├── NotFound         404
-        ├── Conflict         409: the object has moved on, or exists already
-        ├── Gone             410: the resource version is too old; list again
-        ├── Invalid          422: refused by validation, for good for this shape
-        ├── TooManyRequests  429: wait `retry_after_seconds`
-        └── ServerError      5xx
+KubeError
+├── Unreachable          no answer: refused, reset, timed out; the outcome of a write is unknown
+└── StatusError          the server answered with a Status
+    ├── BadRequest       400, 415
+    ├── Forbidden        401, 403: a right is missing, quota, LimitRange, a policy
+    ├── NotFound         404
+    ├── Conflict         409: the object has moved on, or exists already
+    ├── Gone             410: the resource version is too old; list again
+    ├── Invalid          422: refused by validation, for good for this shape
+    ├── TooManyRequests  429: wait `retry_after_seconds`
+    └── ServerError      5xx
 """
 
 from dataclasses import dataclass, field

@@ -1,0 +1,1 @@
+"""Where usage samples come from."""

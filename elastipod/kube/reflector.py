@@ -1,0 +1,252 @@
+"""A part's copy of a collection, kept fresh.
+
+Owns listing in pages, watching, starting again after 410 with a comparison, and waiting between failures. It never
+drops what it knows meanwhile, and it does not go back in time: a list older than what was seen is refused.
+Recipe: client-go's reflector, less its bugs' cost (one list per 410, backoff with jitter, Retry-After).
+"""
+
+import gc
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.backoff import Backoff
+from elastipod.clock import Clock
+from elastipod.kube.connection import Connection
+from elastipod.kube.errors import Gone, KubeError, RawStatus, StatusError, status_error
+from elastipod.kube.resources import ResourceType
+from elastipod.kube.rows import BadObject
+from elastipod.telemetry import get_logger
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+Decode = Callable[[bytes | msgspec.Raw], T]
+OnChange = Callable[[str, T | None, T | None], None]
+
+_BULK: Final = 5_000
+
+
+class _Meta(Struct, rename="camel", gc=False, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Key(Struct, gc=False, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class _ListMeta(Struct, rename="camel", gc=False, frozen=True):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(name="continue", default="")
+
+
+class _List(Struct, gc=False, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _Event(Struct, gc=False, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+_keys: Final = msgspec.json.Decoder(_Key)
+_lists: Final = msgspec.json.Decoder(_List)
+_events: Final = msgspec.json.Decoder(_Event)
+
+
+class Reflector(Generic[T]):
+    """The objects of one kind as rows, by `namespace/name` (`name` where the kind has no namespaces).
+
+    `on_change(key, old, new)` is called for each real change; `new` is None when the object is gone. `synced` is True
+    after the first whole list.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        resource: ResourceType,
+        decode: Decode[T],
+        clock: Clock,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        on_change: OnChange[T] | None = None,
+        spread: random.Random | None = None,
+    ) -> None:
+        self.items: dict[str, T] = {}
+        self.synced = False
+        self.relists = 0
+        self.bad_objects = 0
+        self._connection = connection
+        self._resource = resource
+        self._decode = decode
+        self._clock = clock
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._on_change = on_change
+        self._spread = spread or random.Random(0)
+        self._backoff = Backoff(first_seconds=0.5, most_seconds=30.0, jitter=0.5)
+        self._versions: dict[str, str] = {}
+        self._resource_version = ""
+        self._newest_seen = 0
+        self._heard_at: float | None = None
+
+    def age_seconds(self) -> float:
+        """How long ago the server last said anything; infinite before the first list."""
+        return float("inf") if self._heard_at is None else self._clock.monotonic() - self._heard_at
+
+    async def wait_synced(self) -> None:
+        """Return once the first list is in."""
+        while not self.synced:
+            await self._clock.sleep(0.05)
+
+    async def run(self) -> None:
+        """List and watch for ever."""
+        failures = 0
+        while True:
+            before = self._heard_at
+            try:
+                if not self._resource_version:
+                    await self._list()
+                await self._watch()
+                failures = 0
+                continue
+            except Gone:
+                self._resource_version = ""
+                delay = 0.0 if failures == 0 else self._backoff.delay_seconds(failures, self._spread)
+                failures += 1
+            except KubeError as error:
+                failures = 1 if self._heard_at != before else failures + 1
+                delay = self._backoff.delay_seconds(failures, self._spread)
+                if isinstance(error, StatusError) and error.retry_after_seconds is not None:
+                    delay = error.retry_after_seconds * (1 + 0.1 * self._spread.random())
+                log.warning(
+                    "watch interrupted",
+                    resource=self._resource.plural,
+                    error=str(error),
+                    next_try_seconds=round(delay, 1),
+                )
+            await self._clock.sleep(delay)
+
+    async def _list(self) -> None:
+        found: dict[str, tuple[str, msgspec.Raw]] = {}
+        token = version = ""
+        while True:
+            page = _lists.decode(
+                await self._connection.list(
+                    self._resource,
+                    namespace=self._namespace,
+                    label_selector=self._label_selector,
+                    field_selector=self._field_selector,
+                    continue_token=token,
+                )
+            )
+            version = page.metadata.resource_version or version
+            for raw in page.items or ():
+                key, own_version = _key_of(raw)
+                found[key] = (own_version, raw)
+            token = page.metadata.continue_token
+            if not token:
+                break
+        if _number(version) < self._newest_seen:
+            raise StatusError(504, "Timeout", f"a list at version {version} is older than what was seen before")
+        self._take(found)
+        self._heard(version)
+        self.relists += 1
+        self.synced = True
+
+    def _take(self, found: dict[str, tuple[str, msgspec.Raw]]) -> None:
+        for key in [key for key in self.items if key not in found]:
+            self._forget(key)
+        # The cyclic collector triples the cost of taking many rows, and rows hold no cycles.
+        bulk = len(found) > _BULK and gc.isenabled()
+        if bulk:
+            gc.disable()
+        try:
+            for key, (version, raw) in found.items():
+                if self._versions.get(key) != version:
+                    self._put(key, version, raw)
+        finally:
+            if bulk:
+                gc.enable()
+                gc.freeze()
+
+    async def _watch(self) -> None:
+        timeout_seconds = 240.0 + 60.0 * self._spread.random()
+        events = self._connection.watch(
+            self._resource,
+            resource_version=self._resource_version,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout_seconds=timeout_seconds,
+        )
+        async with aclosing(events) as stream:
+            async for line in stream:
+                self._handle(line)
+
+    def _handle(self, line: bytes) -> None:
+        try:
+            event = _events.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self.bad_objects += 1
+            return
+        if event.type == "ERROR":
+            raise status_error(RawStatus(500, bytes(event.object)))
+        try:
+            key, version = _key_of(event.object)
+        except BadObject:
+            self.bad_objects += 1
+            return
+        if event.type == "DELETED":
+            self._forget(key)
+        elif event.type in ("ADDED", "MODIFIED") and _number(version) >= _number(self._versions.get(key, "")):
+            self._put(key, version, event.object)
+        self._heard(version)
+
+    def _heard(self, version: str) -> None:
+        self._heard_at = self._clock.monotonic()
+        if version:
+            self._resource_version = version
+            self._newest_seen = max(self._newest_seen, _number(version))
+
+    def _put(self, key: str, version: str, raw: msgspec.Raw) -> None:
+        try:
+            row = self._decode(raw)
+        except BadObject as error:
+            self.bad_objects += 1
+            log.warning("object left out", resource=self._resource.plural, key=key, error=str(error))
+            return
+        old = self.items.get(key)
+        self.items[key] = row
+        self._versions[key] = version
+        if self._on_change is not None and old != row:
+            self._on_change(key, old, row)
+
+    def _forget(self, key: str) -> None:
+        old = self.items.pop(key, None)
+        self._versions.pop(key, None)
+        if old is not None and self._on_change is not None:
+            self._on_change(key, old, None)
+
+
+def _key_of(raw: msgspec.Raw) -> tuple[str, str]:
+    try:
+        meta = _keys.decode(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadObject(str(error)) from None
+    return (f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name), meta.resource_version
+
+
+def _number(version: str) -> int:
+    """Resource versions are numbers in practice; one that is not orders as the oldest."""
+    return int(version) if version.isdigit() else 0

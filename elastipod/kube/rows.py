@@ -1,0 +1,331 @@
+"""Bytes of the API to slim rows.
+
+Owns how pods, nodes, owners, LimitRanges and quotas are read: an object that can not be read costs itself only
+(BadObject), a strange amount or time inside one counts as not set.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from elastipod.api import ResourceList
+from elastipod.clock import from_rfc3339
+from elastipod.kube import shapes
+from elastipod.limits import LimitRange, LimitRangeItem, Quota
+from elastipod.owners import Owned
+from elastipod.pods import (
+    OWN_PREFIX,
+    Container,
+    ContainerKind,
+    Node,
+    OwnerReference,
+    Pod,
+    QosClass,
+    ResizeCondition,
+    Taint,
+    Termination,
+    Toleration,
+)
+from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
+
+VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated")
+_MOST_ANNOTATION: Final = 65_536
+_NO_LABELS: Final[dict[str, str]] = {}
+
+S = TypeVar("S")
+
+
+class BadObject(ValueError):
+    """An object that can not be read; the message says why."""
+
+
+_pods: Final = msgspec.json.Decoder(shapes.PodShape)
+_nodes: Final = msgspec.json.Decoder(shapes.NodeShape)
+_owned: Final = msgspec.json.Decoder(shapes.OwnedShape)
+_limit_ranges: Final = msgspec.json.Decoder(shapes.LimitRangeShape)
+_quotas: Final = msgspec.json.Decoder(shapes.QuotaShape)
+
+
+def decode_pod(raw: bytes | msgspec.Raw) -> Pod:
+    """A pod. Raises BadObject."""
+    return pod_row(_decode(_pods.decode, raw))
+
+
+def decode_node(raw: bytes | msgspec.Raw) -> Node:
+    """A node. Raises BadObject."""
+    node = _decode(_nodes.decode, raw)
+    ready = next((one for one in node.status.conditions or () if one.type == "Ready"), None)
+    is_ready = ready is not None and ready.status == "True"
+    allocatable = node.status.allocatable or node.status.capacity or {}
+    return Node(
+        name=node.metadata.name,
+        uid=node.metadata.uid,
+        resource_version=node.metadata.resource_version,
+        allocatable=_amounts(allocatable),
+        capacity=_amounts(node.status.capacity),
+        allocatable_pods=_count(allocatable.get("pods"), 110),
+        is_ready=is_ready,
+        not_ready_since=None if is_ready or ready is None else _time(ready.last_transition_time),
+        is_unschedulable=bool(node.spec.unschedulable),
+        labels=node.metadata.labels or _NO_LABELS,
+        taints=tuple(Taint(taint.key, taint.effect, taint.value or "") for taint in node.spec.taints or ()),
+        kubelet_version=node.status.node_info.kubelet_version if node.status.node_info else "",
+    )
+
+
+def decode_metadata(raw: bytes | msgspec.Raw) -> Owned:
+    """A controller, as an owner of pods. Raises BadObject.
+
+    Items of a list carry no kind; the reflector that lists one kind knows it (`metadata_decoder`).
+    """
+    return _owned_row(_decode(_owned.decode, raw), "")
+
+
+def metadata_decoder(kind: str) -> Callable[[bytes | msgspec.Raw], Owned]:
+    """A decoder for the objects of one kind."""
+    return lambda raw: _owned_row(_decode(_owned.decode, raw), kind)
+
+
+def decode_limit_range(raw: bytes | msgspec.Raw) -> LimitRange:
+    """A LimitRange. Raises BadObject."""
+    found = _decode(_limit_ranges.decode, raw)
+    return LimitRange(
+        found.metadata.namespace,
+        found.metadata.name,
+        tuple(
+            LimitRangeItem(
+                item.type,
+                _amounts(item.min),
+                _amounts(item.max),
+                _amounts(item.default),
+                _amounts(item.default_request),
+                _ratio(item.max_limit_request_ratio, "cpu"),
+                _ratio(item.max_limit_request_ratio, "memory"),
+            )
+            for item in found.spec.limits or ()
+        ),
+    )
+
+
+def decode_quota(raw: bytes | msgspec.Raw) -> Quota:
+    """A ResourceQuota. Raises BadObject."""
+    found = _decode(_quotas.decode, raw)
+    hard = _quota_amounts(found.spec.hard) or _quota_amounts(found.status.hard)
+    return Quota(found.metadata.namespace, found.metadata.name, hard, _quota_amounts(found.status.used))
+
+
+def pod_row(pod: shapes.PodShape) -> Pod:
+    """The slim value of a decoded pod."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    statuses = {one.name: one for one in status.container_statuses or ()}
+    statuses.update((one.name, one) for one in status.init_container_statuses or ())
+    containers = [_container(one, _init_kind(one), statuses.get(one.name)) for one in spec.init_containers or ()]
+    containers += [_container(one, ContainerKind.APP, statuses.get(one.name)) for one in spec.containers]
+    pending = progress = None
+    is_ready = is_unschedulable = False
+    for condition in status.conditions or ():
+        if condition.type == "Ready":
+            is_ready = condition.status == "True"
+        elif condition.type == "PodScheduled":
+            is_unschedulable = condition.status == "False" and condition.reason == "Unschedulable"
+        elif condition.type == "PodResizePending" and condition.status == "True":
+            pending = _resize_condition(condition)
+        elif condition.type == "PodResizeInProgress" and condition.status == "True":
+            progress = _resize_condition(condition)
+    return Pod(
+        namespace=sys.intern(meta.namespace),
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        generation=meta.generation or 0,
+        observed_generation=status.observed_generation or 0,
+        node_name=sys.intern(spec.node_name or ""),
+        phase=sys.intern(status.phase),
+        qos_class=_qos_class(status.qos_class, containers),
+        priority=spec.priority or 0,
+        restart_policy=sys.intern(spec.restart_policy or "Always"),
+        preempts=spec.preemption_policy != "Never",
+        labels=_interned(meta.labels),
+        annotations=_own_annotations(meta.annotations),
+        owner=_owner(meta.owner_references),
+        created_at=_time(meta.creation_timestamp) or 0.0,
+        deletion_at=_time(meta.deletion_timestamp),
+        started_at=_time(status.start_time),
+        is_ready=is_ready,
+        is_unschedulable=is_unschedulable,
+        is_mirror="kubernetes.io/config.mirror" in (meta.annotations or ()),
+        is_windows=spec.os is not None and spec.os.name == "windows",
+        has_pod_level_resources=spec.resources is not None,
+        host_network=bool(spec.host_network),
+        overhead=_amounts(spec.overhead),
+        node_selector=spec.node_selector or _NO_LABELS,
+        tolerations=tuple(
+            Toleration(one.key or "", one.operator or "Equal", one.value or "", one.effect or "")
+            for one in spec.tolerations or ()
+        ),
+        containers=tuple(containers),
+        resize_pending=pending,
+        resize_in_progress=progress,
+    )
+
+
+def _decode(decode: Callable[[bytes | msgspec.Raw], S], raw: bytes | msgspec.Raw) -> S:
+    try:
+        return decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadObject(str(error)) from None
+
+
+def _container(
+    spec: shapes.ContainerSpecShape, kind: ContainerKind, status: shapes.ContainerStatusShape | None
+) -> Container:
+    restarts = {one.resource_name for one in spec.resize_policy or () if one.restart_policy == "RestartContainer"}
+    wanted = spec.resources or shapes.RequirementsShape()
+    if status is None:
+        return Container(
+            sys.intern(spec.name),
+            kind,
+            _amounts(wanted.requests),
+            _amounts(wanted.limits),
+            cpu_restart="cpu" in restarts,
+            memory_restart="memory" in restarts,
+        )
+    state = status.state or shapes.StateShape()
+    return Container(
+        name=sys.intern(spec.name),
+        kind=kind,
+        requests=_amounts(wanted.requests),
+        limits=_amounts(wanted.limits),
+        allocated=None if status.allocated_resources is None else _amounts(status.allocated_resources),
+        actual_requests=None if status.resources is None else _amounts(status.resources.requests),
+        actual_limits=None if status.resources is None else _amounts(status.resources.limits),
+        cpu_restart="cpu" in restarts,
+        memory_restart="memory" in restarts,
+        container_id=status.container_id,
+        restart_count=status.restart_count,
+        started_at=_time(state.running.started_at) if state.running else None,
+        is_running=state.running is not None,
+        is_ready=status.ready,
+        waiting_reason=state.waiting.reason if state.waiting else "",
+        termination=_termination(state.terminated),
+        last_termination=_termination(status.last_state.terminated) if status.last_state else None,
+    )
+
+
+def _termination(ended: shapes.TerminatedShape | None) -> Termination | None:
+    if ended is None:
+        return None
+    return Termination(
+        sys.intern(ended.reason), ended.exit_code, ended.container_id, _time(ended.started_at), _time(ended.finished_at)
+    )
+
+
+def _init_kind(spec: shapes.ContainerSpecShape) -> ContainerKind:
+    return ContainerKind.SIDECAR if spec.restart_policy == "Always" else ContainerKind.INIT
+
+
+def _resize_condition(condition: shapes.ConditionShape) -> ResizeCondition:
+    return ResizeCondition(
+        condition.reason or "",
+        condition.message or "",
+        condition.observed_generation or 0,
+        _time(condition.last_transition_time) or 0.0,
+    )
+
+
+def _qos_class(stated: str | None, containers: Iterable[Container]) -> QosClass:
+    """As the status has it; from the containers where it does not say (component-helpers qos.ComputePodQOS)."""
+    if stated is not None and stated in QosClass._value2member_map_:
+        return QosClass(stated)
+    amounts = [(one.requests, one.limits) for one in containers]
+    if all(requests.is_empty and limits.is_empty for requests, limits in amounts):
+        return QosClass.BEST_EFFORT
+    for requests, limits in amounts:
+        if limits.cpu_millicores is None or limits.memory_bytes is None or requests.or_else(limits) != limits:
+            return QosClass.BURSTABLE
+    return QosClass.GUARANTEED
+
+
+def _owned_row(found: shapes.OwnedShape, kind: str) -> Owned:
+    meta = found.metadata
+    return Owned(
+        kind=found.kind or kind,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        labels=_interned(meta.labels),
+        annotations=_own_annotations(meta.annotations),
+        owner=_owner(meta.owner_references),
+        generation=meta.generation or 0,
+        replicas=found.spec.replicas if found.spec.replicas is not None else found.spec.parallelism,
+    )
+
+
+def _owner(references: list[shapes.OwnerShape] | None) -> OwnerReference | None:
+    for one in references or ():
+        if one.controller:
+            return OwnerReference(sys.intern(one.kind), one.name, one.uid, sys.intern(one.api_version))
+    return None
+
+
+def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:
+    """Ours and VPA's; one that is absurdly long is nobody's wish and is left out."""
+    if not annotations:
+        return _NO_LABELS
+    kept = {
+        key: value
+        for key, value in annotations.items()
+        if (key.startswith(OWN_PREFIX) or key in VPA_ANNOTATIONS) and len(value) <= _MOST_ANNOTATION
+    }
+    return kept or _NO_LABELS
+
+
+def _interned(labels: dict[str, str] | None) -> dict[str, str]:
+    return {sys.intern(key): sys.intern(value) for key, value in labels.items()} if labels else _NO_LABELS
+
+
+def _amounts(amounts: ResourceList | None) -> Resources:
+    if not amounts:
+        return NOTHING
+    return Resources(_amount(parse_cpu, amounts.get("cpu")), _amount(parse_memory, amounts.get("memory")))
+
+
+def _amount(parse: Callable[[str], int], text: str | int | float | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse(str(text))
+    except QuantityError:
+        return None
+
+
+def _quota_amounts(amounts: ResourceList | None) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key, text in (amounts or {}).items():
+        scope, _, resource = key.rpartition(".")
+        if resource in ("cpu", "memory") and scope in ("", "requests", "limits"):
+            amount = _amount(parse_cpu if resource == "cpu" else parse_memory, text)
+            if amount is not None:
+                found[f"{scope or 'requests'}.{resource}"] = amount
+    return found
+
+
+def _ratio(amounts: ResourceList | None, resource: str) -> float | None:
+    millionths = _amount(parse_cpu, (amounts or {}).get(resource))
+    return None if millionths is None else millionths / 1000
+
+
+def _count(text: str | int | float | None, otherwise: int) -> int:
+    found = _amount(parse_memory, text)
+    return otherwise if found is None else found
+
+
+def _time(text: str | None) -> float | None:
+    if not text:
+        return None
+    try:
+        return from_rfc3339(text)
+    except ValueError:
+        return None

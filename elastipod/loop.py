@@ -1,0 +1,130 @@
+"""Every interval, at every wake-up, until told to stop.
+
+Owns when a part runs and what becomes of its failures: logged once, backed off, never the end of the process.
+What a run does is the part's matter.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from elastipod.backoff import Backoff
+from elastipod.clock import Clock
+from elastipod.telemetry import get_logger
+
+log = get_logger(__name__)
+
+_AFTER_FAILURE: Final = Backoff(first_seconds=0.5, most_seconds=30.0)
+
+
+class Part(Protocol):
+    """A part of elastipod, as the loop runs it."""
+
+    name: str
+    interval_seconds: float
+    wake: asyncio.Event
+    """Set by the part's watches when there is something to do before the next interval."""
+
+    async def watch(self) -> None:
+        """Keep what is known of the cluster fresh, for ever."""
+        ...
+
+    async def run_once(self) -> None:
+        """Read, decide, act."""
+        ...
+
+
+@dataclass(slots=True)
+class Health:
+    """How a part is doing, for /healthz and /readyz; instants are monotonic seconds."""
+
+    interval_seconds: float
+    started_at: float
+    last_success_at: float | None = None
+    last_error: str = ""
+
+    def is_alive(self, now: float) -> bool:
+        """Whether a run succeeded within five intervals, or the process is that young."""
+        since = self.started_at if self.last_success_at is None else self.last_success_at
+        return now - since <= max(5 * self.interval_seconds, 60.0)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a run has succeeded at all."""
+        return self.last_success_at is not None
+
+
+Ticker = Callable[[float, Callable[[], None]], Coroutine[Any, Any, None]]
+"""Calls back every so many seconds, for ever."""
+
+
+async def apscheduler_ticker(interval_seconds: float, tick: Callable[[], None]) -> None:
+    """Ticks of APScheduler, missed ones folded into one."""
+    scheduler = AsyncIOScheduler(
+        timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+    )
+    scheduler.add_job(tick, "interval", seconds=interval_seconds)
+    scheduler.start()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        scheduler.shutdown(wait=False)
+
+
+def clock_ticker(clock: Clock) -> Ticker:
+    """Ticks of a clock; under virtual time, a simulation's."""
+
+    async def tick_for_ever(interval_seconds: float, tick: Callable[[], None]) -> None:
+        while True:
+            await clock.sleep(interval_seconds)
+            tick()
+
+    return tick_for_ever
+
+
+async def run_part(part: Part, clock: Clock, ticker: Ticker, health: Health | None = None) -> None:
+    """Run a part until cancelled: at once, at every wake-up and every interval.
+
+    A run that fails is logged and tried again after a backoff; a watch that ends unexpectedly ends the loop with its
+    error, since nothing would be fresh any more.
+    """
+    health = health or Health(part.interval_seconds, clock.monotonic())
+    watching = asyncio.create_task(part.watch(), name=f"{part.name} watch")
+    ticking = asyncio.create_task(ticker(part.interval_seconds, part.wake.set), name=f"{part.name} ticks")
+    running = asyncio.create_task(_run(part, clock, health), name=f"{part.name} runs")
+    tasks = (watching, ticking, running)
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _run(part: Part, clock: Clock, health: Health) -> None:
+    failures = 0
+    part.wake.set()
+    while True:
+        await part.wake.wait()
+        part.wake.clear()
+        try:
+            await part.run_once()
+        except Exception as error:
+            failures += 1
+            delay = _AFTER_FAILURE.delay_seconds(failures)
+            health.last_error = f"{type(error).__name__}: {error}"
+            log.exception("run failed", part=part.name, next_try_seconds=delay)
+            await clock.sleep(delay)
+            part.wake.set()
+        else:
+            failures = 0
+            health.last_success_at = clock.monotonic()
+            health.last_error = ""

@@ -1,0 +1,45 @@
+"""Which workload a pod belongs to.
+
+Owns the way from a pod up its controlling owners. Labels never decide it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from elastipod.pods import OwnerReference, Pod, Workload
+
+_MOST_LEVELS: Final = 8
+
+
+class Owned(Struct, frozen=True, gc=False):
+    """An object that may own pods, or own their owners."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    """Only ours (elastipod.io/...)."""
+    owner: OwnerReference | None = None
+    generation: int = 0
+    replicas: int | None = None
+
+
+def topmost_workload(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> Workload:
+    """The highest controller that is known; a bare pod is its own workload.
+
+    A chain is cut after eight levels and where it bites its tail. An owner that is not among `owned_by_uid` ends the
+    chain and counts, as its kind and name stand in the reference.
+    """
+    workload = Workload(pod.namespace, "Pod", pod.name)
+    reference = pod.owner
+    seen: set[str] = set()
+    while reference is not None and reference.uid not in seen and len(seen) < _MOST_LEVELS:
+        seen.add(reference.uid)
+        workload = Workload(pod.namespace, reference.kind, reference.name)
+        owned = owned_by_uid.get(reference.uid)
+        reference = owned.owner if owned is not None else None
+    return workload
