@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
-
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.telemetry import get_logger
@@ -64,6 +62,8 @@ Ticker = Callable[[float, Callable[[], None]], Coroutine[Any, Any, None]]
 
 async def apscheduler_ticker(interval_seconds: float, tick: Callable[[], None]) -> None:
     """Ticks of APScheduler, missed ones folded into one."""
+    from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
     scheduler = AsyncIOScheduler(
         timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
     )

@@ -32,7 +32,7 @@ def load_settings(cls: type[S], argv: Sequence[str], environ: Mapping[str, str])
     parser = argparse.ArgumentParser(description=(inspect.getdoc(cls) or "").split("\n")[0], allow_abbrev=False)
     parser.add_argument("--config", metavar="FILE", help="YAML file with settings, named with underscores")
     texts = help_texts(cls)
-    fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, cls))}
+    fields = {field.name: field for field in dataclasses.fields(typing.cast("Any", cls))}
     for name, field in fields.items():
         shown = f"{texts.get(name, '')} (default: {field.default!r})".replace("%", "%%")
         parser.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar=_metavar(field.type), help=shown)
@@ -59,7 +59,7 @@ def help_texts(cls: type[Any]) -> dict[str, str]:
     body = ast.parse(inspect.cleandoc(inspect.getsource(cls))).body[0]
     texts: dict[str, str] = {}
     name = ""
-    for node in typing.cast(ast.ClassDef, body).body:
+    for node in typing.cast("ast.ClassDef", body).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name = node.target.id
         elif name and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

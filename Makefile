@@ -1,0 +1,52 @@
+# elastipod: `make demo` shows what it does, `make test` shows that it works.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench vm docs lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv from the locked dependencies
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "elastipod needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) can not make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Setting up $(VENV) from requirements/dev.txt (a minute, once) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## the whole system on this machine, in 90 seconds
+	@$(BIN)/elastipod demo $(ARGS)
+
+test: setup ## all tests that this machine allows
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: setup ## style, types, import contracts, generated docs
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --quiet 2>/dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tests.docs --check
+
+bench: setup ## speed and memory, each figure with its ratio to a stated floor
+	@$(BIN)/python -m bench $(ARGS)
+
+vm: setup ## the spike tests in a virtual machine with cgroup v2 (needs qemu)
+	@$(BIN)/python -m pytest -m vm tests/node $(ARGS)
+
+docs: setup ## write docs/settings.md anew from the code
+	@$(BIN)/python -m tests.docs
+
+lock: setup ## lock the dependencies anew (needs uv)
+	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml -o requirements/dev.txt
+
+clean: ## remove what setup made
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
