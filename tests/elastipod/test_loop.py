@@ -1,0 +1,72 @@
+"""When a part runs."""
+
+import asyncio
+from contextlib import suppress
+
+from elastipod.clock import ManualClock
+from elastipod.loop import Health, clock_ticker, run_part
+
+
+class Counting:
+    """A part that counts its runs and fails the first ones."""
+
+    name = "counting"
+    interval_seconds = 60.0
+
+    def __init__(self, failures: int = 0, runs: int = 3) -> None:
+        self.wake = asyncio.Event()
+        self.runs = 0
+        self._failures, self._most = failures, runs
+        self.enough = asyncio.Event()
+
+    async def watch(self) -> None:
+        await asyncio.Event().wait()
+
+    async def run_once(self) -> None:
+        self.runs += 1
+        if self.runs >= self._most:
+            self.enough.set()
+        if self.runs <= self._failures:
+            raise OSError("the first ones fail")
+
+
+async def _run_until_enough(part: Counting) -> Health:
+    clock = ManualClock()
+    health = Health(part.interval_seconds, clock.monotonic())
+    task = asyncio.create_task(run_part(part, clock, clock_ticker(clock), health))
+    await part.enough.wait()
+    await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    return health
+
+
+async def test_a_part_runs_at_once_and_at_every_tick() -> None:
+    part = Counting()
+    health = await _run_until_enough(part)
+    assert part.runs >= 3
+    assert health.is_ready
+
+
+async def test_a_failed_run_is_tried_again_and_forgotten_after_a_good_one() -> None:
+    part = Counting(failures=2, runs=4)
+    health = await _run_until_enough(part)
+    assert health.last_error == ""
+
+
+async def test_a_watch_that_ends_ends_the_part() -> None:
+    class Blind(Counting):
+        async def watch(self) -> None:
+            raise RuntimeError("no more events")
+
+    clock = ManualClock()
+    with suppress(RuntimeError):
+        await run_part(Blind(), clock, clock_ticker(clock))
+        raise AssertionError("run_part must not return")
+
+
+def test_health_is_lost_after_five_intervals_without_success() -> None:
+    health = Health(interval_seconds=60, started_at=0, last_success_at=100)
+    assert health.is_alive(400)
+    assert not health.is_alive(401)

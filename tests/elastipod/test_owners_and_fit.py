@@ -1,0 +1,75 @@
+"""Which workload a pod belongs to, and what fits on a node."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastipod.fit import allocated, node_room, pod_sum, reserved
+from elastipod.owners import Owned, topmost_workload
+from elastipod.pods import Container, ContainerKind, Node, OwnerReference, Pod, ResizeCondition, Workload
+from elastipod.quantities import Resources
+
+
+def _owned(uid: str, kind: str, name: str, owner: OwnerReference | None = None) -> Owned:
+    return Owned(kind=kind, namespace="default", name=name, uid=uid, owner=owner)
+
+
+def test_the_chain_is_followed_to_its_top() -> None:
+    replica_set = OwnerReference("ReplicaSet", "web-abc", "rs")
+    owned = {"rs": _owned("rs", "ReplicaSet", "web-abc", OwnerReference("Deployment", "web", "dep"))}
+    pod = Pod("default", "web-abc-1", "p", owner=replica_set)
+    assert topmost_workload(pod, owned) == Workload("default", "Deployment", "web")
+
+
+def test_owners_that_own_each_other_end_the_chain() -> None:
+    a, b = OwnerReference("A", "a", "1"), OwnerReference("B", "b", "2")
+    owned = {"1": _owned("1", "A", "a", b), "2": _owned("2", "B", "b", a)}
+    assert topmost_workload(Pod("default", "p", "p", owner=a), owned) == Workload("default", "B", "b")
+
+
+def test_a_bare_pod_is_its_own_workload() -> None:
+    assert topmost_workload(Pod("default", "p", "p"), {}) == Workload("default", "Pod", "p")
+
+
+def _container(
+    name: str, memory: int, kind: ContainerKind = ContainerKind.APP, allocated_: int | None = None
+) -> Container:
+    held = None if allocated_ is None else Resources(0, allocated_)
+    return Container(name, kind, Resources(0, memory), allocated=held)
+
+
+def test_an_init_step_counts_with_the_sidecars_started_before_it() -> None:
+    containers = (
+        _container("proxy", 80, ContainerKind.SIDECAR),
+        _container("migrate", 2000, ContainerKind.INIT),
+        _container("app", 300),
+    )
+    assert pod_sum(Pod("d", "p", "p", containers=containers), allocated).memory == 2080
+
+
+def test_an_infeasible_wish_reserves_nothing() -> None:
+    pod = Pod(
+        "d", "p", "p", node_name="n", phase="Running",
+        containers=(_container("app", 900, allocated_=100),),
+        resize_pending=ResizeCondition("Infeasible", "", 2, 0.0),
+    )  # fmt: skip
+    assert reserved(pod).memory == 100
+
+
+def test_a_deferred_wish_reserves_room_for_the_scheduler_and_not_for_the_kubelet() -> None:
+    pod = Pod(
+        "d", "p", "p", node_name="n", phase="Running",
+        containers=(_container("app", 900, allocated_=100),),
+        resize_pending=ResizeCondition("Deferred", "", 2, 0.0),
+    )  # fmt: skip
+    room = node_room(Node("n", allocatable=Resources(1000, 1000)), [pod])
+    assert (room.free_for_scheduler.memory, room.free_for_kubelet.memory) == (100, 900)
+    assert not room.fits(Resources(0, 101))
+
+
+@given(st.lists(st.integers(0, 1000), max_size=20))
+def test_room_and_pods_make_up_the_node(sizes: list[int]) -> None:
+    pods = [
+        Pod("d", f"p{i}", f"u{i}", node_name="n", containers=(_container("c", size),)) for i, size in enumerate(sizes)
+    ]
+    room = node_room(Node("n", allocatable=Resources(1000, 10_000)), pods)
+    assert room.free.memory + sum(sizes) == 10_000
