@@ -17,7 +17,7 @@ from msgspec import Struct
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.kube.errors import Gone, KubeError, RawStatus, StatusError, status_error
+from elastipod.kube.errors import Gone, KubeError, RawStatus, StatusError, Unreachable, status_error
 from elastipod.kube.resources import ResourceType
 from elastipod.kube.rows import BadObject
 from elastipod.telemetry import get_logger
@@ -141,18 +141,24 @@ class Reflector(Generic[T]):
         found: dict[str, tuple[str, msgspec.Raw]] = {}
         token = version = ""
         while True:
-            page = _lists.decode(
-                await self._connection.list(
-                    self._resource,
-                    namespace=self._namespace,
-                    label_selector=self._label_selector,
-                    field_selector=self._field_selector,
-                    continue_token=token,
-                )
+            body = await self._connection.list(
+                self._resource,
+                namespace=self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                continue_token=token,
             )
+            try:
+                page = _lists.decode(body)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise Unreachable(f"the list of {self._resource.plural} is not whole: {error}") from None
             version = page.metadata.resource_version or version
             for raw in page.items or ():
-                key, own_version = _key_of(raw)
+                try:
+                    key, own_version = _key_of(raw)
+                except BadObject:
+                    self.bad_objects += 1
+                    continue
                 found[key] = (own_version, raw)
             token = page.metadata.continue_token
             if not token:
