@@ -17,7 +17,8 @@ from msgspec import Struct
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.kube.errors import Gone, KubeError, RawStatus, StatusError, Unreachable, status_error
+from elastipod.kube.errors import Gone, KubeError, RawStatus, StatusError, status_error
+from elastipod.kube.listing import list_raw
 from elastipod.kube.resources import ResourceType
 from elastipod.kube.rows import BadObject
 from elastipod.telemetry import get_logger
@@ -41,23 +42,12 @@ class _Key(Struct, gc=False, frozen=True):
     metadata: _Meta = _Meta()
 
 
-class _ListMeta(Struct, rename="camel", gc=False, frozen=True):
-    resource_version: str = ""
-    continue_token: str = msgspec.field(name="continue", default="")
-
-
-class _List(Struct, gc=False, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-    items: list[msgspec.Raw] | None = None
-
-
 class _Event(Struct, gc=False, frozen=True):
     type: str
     object: msgspec.Raw
 
 
 _keys: Final = msgspec.json.Decoder(_Key)
-_lists: Final = msgspec.json.Decoder(_List)
 _events: Final = msgspec.json.Decoder(_Event)
 
 
@@ -138,33 +128,24 @@ class Reflector(Generic[T]):
             await self._clock.sleep(delay)
 
     async def _list(self) -> None:
-        found: dict[str, tuple[str, msgspec.Raw]] = {}
-        token = version = ""
-        while True:
-            body = await self._connection.list(
-                self._resource,
-                namespace=self._namespace,
-                label_selector=self._label_selector,
-                field_selector=self._field_selector,
-                continue_token=token,
-            )
-            try:
-                page = _lists.decode(body)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Unreachable(f"the list of {self._resource.plural} is not whole: {error}") from None
-            version = page.metadata.resource_version or version
-            for raw in page.items or ():
-                try:
-                    key, own_version = _key_of(raw)
-                except BadObject:
-                    self.bad_objects += 1
-                    continue
-                found[key] = (own_version, raw)
-            token = page.metadata.continue_token
-            if not token:
-                break
+        listed = await list_raw(
+            self._connection,
+            self._resource,
+            namespace=self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        version = listed.resource_version
         if _number(version) < self._newest_seen:
             raise StatusError(504, "Timeout", f"a list at version {version} is older than what was seen before")
+        found: dict[str, tuple[str, msgspec.Raw]] = {}
+        for raw in listed.items:
+            try:
+                key, own_version = _key_of(raw)
+            except BadObject:
+                self.bad_objects += 1
+                continue
+            found[key] = (own_version, raw)
         self._take(found)
         self._heard(version)
         self.relists += 1
