@@ -279,6 +279,7 @@ class ElasticNodeStatus(_Api, frozen=True):
 
     cgroup_version: str = ""
     spike_protection: str = ""
+    address: str = ""
     message: str = ""
     last_heartbeat: str | None = None
     allocated: list[ElasticNodeContainer] | None = None

@@ -27,7 +27,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    _version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="The version.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="The version.")
+    ] = False,
 ) -> None:
     """Gives running Kubernetes pods the CPU and memory they need, in place, without restarting them."""
 

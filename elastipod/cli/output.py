@@ -30,7 +30,9 @@ def print_rows(
     table += [[shown("<none>" if row.get(name) in (None, "") else row[name]) for name in names] for row in rows]
     widths = [max(len(line[index]) for line in table) for index in range(len(names))]
     for line in table:
-        sys.stdout.write("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+        sys.stdout.write(
+            "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
+        )
 
 
 def print_facts(facts: Any, output: Output) -> None:

@@ -1,0 +1,219 @@
+"""`elastipod explain POD`: from sample to decision to effect, every cap and refusal named.
+
+Owns the telling. The facts come from the cluster's objects and from the parts that are up.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from elastipod.api import resource_list
+from elastipod.cli.cluster import Picture, read_picture
+from elastipod.cli.options import (
+    ContextOption,
+    KubeconfigOption,
+    NamespaceOption,
+    Output,
+    OutputOption,
+    connect,
+)
+from elastipod.cli.output import print_facts, shown
+from elastipod.cli.parts import ask_parts, running_parts
+from elastipod.kube.connection import Connection
+from elastipod.kube.errors import NotFound
+from elastipod.kube.listing import list_rows
+from elastipod.kube.resources import EVENTS
+from elastipod.kube.rows import BadObject
+from elastipod.pods import Container, Pod, ResizeCondition
+
+_MOST_EVENTS: Final = 20
+
+
+class _Event(Struct, rename="camel", frozen=True):
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    count: int | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+
+_events: Final = msgspec.json.Decoder(_Event)
+
+
+def explain(
+    pod: Annotated[str, typer.Argument(help="The pod's name.")],
+    namespace: NamespaceOption = None,
+    output: OutputOption = Output.TABLE,
+    context: ContextOption = None,
+    kubeconfig: KubeconfigOption = None,
+) -> None:
+    """Tell why a pod has the size it has: samples, recommendation, decision, effect, refusals, next try."""
+
+    async def read() -> dict[str, Any]:
+        async with connect(kubeconfig, context) as client:
+            return await pod_facts(client.connection, namespace or client.namespace, pod.removeprefix("pod/"))
+
+    facts = asyncio.run(read())
+    if output in (Output.JSON, Output.YAML):
+        print_facts(facts, output)
+    else:
+        typer.echo("\n".join(told(facts)))
+
+
+async def pod_facts(connection: Connection, namespace: str, name: str) -> dict[str, Any]:
+    """Everything that is known of a pod. Raises KubeError; NotFound where there is no such pod."""
+    picture = await read_picture(connection, namespace)
+    pod = next((one for one in picture.pods if one.name == name), None)
+    if pod is None:
+        raise NotFound(404, "NotFound", f'pods "{name}" not found in namespace "{namespace}"; see: kubectl get pods -A')
+    parts = await running_parts(connection, picture)
+    asked = [part for part in parts if not part.node or part.node == pod.node_name]
+    return {
+        "pod": pod.key,
+        "uid": pod.uid,
+        "workload": str(picture.workload(pod)),
+        "node": pod.node_name,
+        "phase": pod.phase,
+        "qos_class": str(pod.qos_class),
+        "recommendations": list(_recommendations(picture, pod)),
+        "containers": [_container_facts(one) for one in pod.containers],
+        "resize": {
+            "progress": str(pod.resize_progress),
+            "pending": _condition_facts(pod.resize_pending),
+            "in_progress": _condition_facts(pod.resize_in_progress),
+            "generation": pod.generation,
+            "observed_generation": pod.observed_generation,
+        },
+        "parts": await ask_parts(asked, pod.key),
+        "events": await _pod_events(connection, pod),
+    }
+
+
+def told(facts: dict[str, Any]) -> Iterator[str]:
+    """The facts as lines for people."""
+    yield f"Pod {shown(facts['pod'])} of {shown(facts['workload'])} on node {shown(facts['node'] or '<none>')}"
+    yield f"  phase {facts['phase']}, QoS class {facts['qos_class']}, resize {facts['resize']['progress']}"
+    for heading in ("recommendations", "containers"):
+        yield ""
+        yield heading.capitalize()
+        yield from _told_items(facts[heading])
+    for name in ("pending", "in_progress"):
+        if facts["resize"][name]:
+            yield ""
+            yield f"Resize {name.replace('_', ' ')}"
+            yield from _told_fields(facts["resize"][name], "  ")
+    for part, answer in facts["parts"].items():
+        yield ""
+        yield f"What the {part} says"
+        yield from _told_fields(answer, "  ")
+    yield ""
+    yield "Events"
+    if not facts["events"]:
+        yield "  none"
+    for event in facts["events"]:
+        yield f"  {event['at']}  {shown(event['reason'])}: {shown(event['message'])}"
+
+
+def _told_items(items: list[dict[str, Any]]) -> Iterator[str]:
+    if not items:
+        yield "  none"
+    for item in items:
+        yield f"  {shown(item.get('container', item.get('autoscaler', '')))}"
+        yield from _told_fields({key: value for key, value in item.items() if key != "container"}, "    ")
+
+
+def _told_fields(fields: dict[str, Any], indent: str) -> Iterator[str]:
+    for key, value in fields.items():
+        label = f"{indent}{shown(key).replace('_', ' ')}"
+        if isinstance(value, dict):
+            if all(not isinstance(one, dict | list) for one in value.values()):
+                yield f"{label}: " + ", ".join(f"{shown(name)} {shown(one)}" for name, one in value.items())
+            else:
+                yield f"{label}:"
+                yield from _told_fields(value, indent + "  ")
+        elif isinstance(value, list):
+            yield f"{label}:" + ("" if value else " none")
+            for one in value:
+                if isinstance(one, dict):
+                    yield f"{indent}  - " + ", ".join(f"{shown(name)} {shown(item)}" for name, item in one.items())
+                else:
+                    yield f"{indent}  - {shown(one)}"
+        elif value not in (None, ""):
+            yield f"{label}: {shown(value)}"
+
+
+def _recommendations(picture: Picture, pod: Pod) -> Iterator[dict[str, Any]]:
+    for autoscaler in picture.autoscalers:
+        if pod not in picture.pods_of(autoscaler):
+            continue
+        status = autoscaler.status
+        for one in (status and status.recommendation and status.recommendation.container_recommendations) or []:
+            yield {
+                "container": one.container_name,
+                "autoscaler": autoscaler.metadata.name,
+                "target": one.target or {},
+                "lower_bound": one.lower_bound or {},
+                "upper_bound": one.upper_bound or {},
+                "uncapped_target": one.uncapped_target or {},
+            }
+        for condition in (status and status.conditions) or []:
+            yield {
+                "autoscaler": autoscaler.metadata.name,
+                "condition": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "since": condition.last_transition_time or "",
+            }
+
+
+def _container_facts(container: Container) -> dict[str, Any]:
+    ended = container.last_termination or container.termination
+    return {
+        "container": container.name,
+        "desired": {"requests": resource_list(container.requests), "limits": resource_list(container.limits)},
+        "allocated": None if container.allocated is None else {"requests": resource_list(container.allocated)},
+        "actual": None
+        if container.actual_requests is None
+        else {
+            "requests": resource_list(container.actual_requests),
+            "limits": resource_list(container.actual_limits or container.actual_requests),
+        },
+        "restarts": container.restart_count,
+        "container_id": container.container_id,
+        "last_end": "" if ended is None else f"{ended.reason}, exit code {ended.exit_code}",
+    }
+
+
+def _condition_facts(condition: ResizeCondition | None) -> dict[str, Any] | None:
+    if condition is None:
+        return None
+    return {"reason": condition.reason, "message": condition.message, "generation": condition.observed_generation}
+
+
+async def _pod_events(connection: Connection, pod: Pod) -> list[dict[str, Any]]:
+    selector = f"involvedObject.uid={pod.uid}"
+    events = await list_rows(connection, EVENTS, _decode_event, namespace=pod.namespace, field_selector=selector)
+    rows = [
+        {
+            "at": event.last_timestamp or event.event_time or "",
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message,
+            "count": event.count or 1,
+        }
+        for event in events
+    ]
+    return sorted(rows, key=lambda row: str(row["at"]))[-_MOST_EVENTS:]
+
+
+def _decode_event(raw: bytes | msgspec.Raw) -> _Event:
+    try:
+        return _events.decode(raw)
+    except msgspec.DecodeError as error:
+        raise BadObject(str(error)) from None

@@ -1,0 +1,102 @@
+"""Where the running parts are, and what they tell of a pod.
+
+Owns finding them: each writes the address of its port beside its Lease, the actuator into its ElasticNode. A part that
+does not answer is said so; nothing waits for it long.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from elastipod.cli.cluster import Picture
+from elastipod.clock import from_rfc3339
+from elastipod.kube.connection import Connection
+from elastipod.kube.listing import list_rows
+from elastipod.kube.resources import LEASES
+from elastipod.kube.rows import BadObject
+
+ADDRESS_ANNOTATION: Final = "elastipod.io/address"
+PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
+_ANSWER_SECONDS: Final = 2.0
+_MOST_BYTES: Final = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPart:
+    """A part of elastipod as the cluster knows it; `heard_at` is Unix seconds."""
+
+    name: str
+    holder: str = ""
+    address: str = ""
+    heard_at: float | None = None
+    node: str = ""
+
+
+class _Meta(Struct, frozen=True):
+    name: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _LeaseSpec(Struct, rename="camel", frozen=True):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+
+
+class _Lease(Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+_leases: Final = msgspec.json.Decoder(_Lease)
+
+
+async def running_parts(connection: Connection, picture: Picture) -> list[RunningPart]:
+    """The parts that have made themselves known, actuators one per node. Raises KubeError."""
+    found = await list_rows(connection, LEASES, _decode_lease, label_selector=PART_LABEL)
+    for node in picture.elastic_nodes:
+        if node.status is not None:
+            heard_at = _instant(node.status.last_heartbeat)
+            found.append(RunningPart("actuator", "", node.status.address, heard_at, node.metadata.name))
+    return sorted(found, key=lambda part: (part.name, part.node))
+
+
+async def ask_parts(parts: list[RunningPart], key: str) -> dict[str, Any]:
+    """What each part says of the pod of that key; a part that does not answer has an `error`."""
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS)) as session:
+        answers = await asyncio.gather(*(_ask(session, part, key) for part in parts))
+    return {part.name: answer for part, answer in zip(parts, answers, strict=True)}
+
+
+async def _ask(session: aiohttp.ClientSession, part: RunningPart, key: str) -> dict[str, Any]:
+    if not part.address:
+        return {"error": f"the {part.name} has not said where it listens"}
+    try:
+        async with session.get(f"{part.address}/explain/{key}") as answer:
+            body = await answer.content.read(_MOST_BYTES)
+            if answer.status == 404:
+                return {"error": f"the {part.name} knows nothing of this pod"}
+            answer.raise_for_status()
+            return msgspec.json.decode(body, type=dict[str, Any])
+    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError, ValueError) as error:
+        return {"error": f"the {part.name} does not answer at {part.address}: {error or type(error).__name__}"}
+
+
+def _decode_lease(raw: bytes | msgspec.Raw) -> RunningPart:
+    try:
+        lease = _leases.decode(raw)
+    except msgspec.DecodeError as error:
+        raise BadObject(str(error)) from None
+    address = (lease.metadata.annotations or {}).get(ADDRESS_ANNOTATION, "")
+    name = lease.metadata.name.removeprefix("elastipod-")
+    return RunningPart(name, lease.spec.holder_identity or "", address, _instant(lease.spec.renew_time))
+
+
+def _instant(text: str | None) -> float | None:
+    try:
+        return from_rfc3339(text) if text else None
+    except ValueError:
+        return None
