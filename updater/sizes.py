@@ -1,0 +1,189 @@
+"""The size a pod should have, before anything bounds it.
+
+Owns two sources: what a VerticalPodAutoscaler recommends (read once per version into an Advice) and what a person or a
+workload states in the annotation `elastipod.io/resources` (parsed strictly). What becomes of it is plan.py's matter.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.api import RESOURCES_ANNOTATION, Autoscaler, UpdateMode, resources
+from elastipod.pods import OWN_PREFIX, Container
+from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
+
+ASKED_ANNOTATION: Final = f"{OWN_PREFIX}resources-asked-at"
+"""Beside the size: when a person asked for it with `elastipod resize`."""
+
+_MOST_CPU: Final = 10_000_000
+_MOST_MEMORY: Final = 2**50
+
+
+class BadSize(ValueError):
+    """A stated size that can not be used; the message names the field and what to write."""
+
+
+class Size(Struct, frozen=True, gc=False):
+    """Requests and limits of one container; None where nothing is said."""
+
+    requests: Resources = NOTHING
+    limits: Resources = NOTHING
+
+    def or_else(self, other: "Size") -> "Size":
+        """This size, and the other's amounts where this says nothing."""
+        return Size(self.requests.or_else(other.requests), self.limits.or_else(other.limits))
+
+
+Sizes = Mapping[str, Size]
+"""By container name."""
+
+
+def size_of(container: Container) -> Size:
+    """What the spec says."""
+    return Size(container.requests, container.limits)
+
+
+class ContainerAdvice(Struct, frozen=True, gc=False):
+    """What a VerticalPodAutoscaler says of one container."""
+
+    target: Resources
+    lower: Resources
+    upper: Resources
+    min_allowed: Resources = NOTHING
+    max_allowed: Resources = NOTHING
+    moves_limits: bool = True
+    """controlledValues RequestsAndLimits; False for RequestsOnly."""
+
+
+class Advice(Struct, frozen=True, gc=False):
+    """What a VerticalPodAutoscaler says of the pods of its target."""
+
+    name: str
+    mode: UpdateMode
+    recommender: str
+    containers: dict[str, ContainerAdvice] = {}
+    min_replicas: int | None = None
+    problems: tuple[str, ...] = ()
+    """Fields that could not be understood; the containers they speak of are left alone."""
+
+
+def advice_of(autoscaler: Autoscaler) -> Advice:
+    """An autoscaler as the updater reads it. Never raises: what is wrong is named in `problems`."""
+    problems: list[str] = []
+    update = autoscaler.spec.update_policy
+    try:
+        mode = autoscaler.mode
+    except ValueError:
+        problems.append(f"spec.updatePolicy.updateMode is {update and update.update_mode!r}: nothing is done")
+        mode = UpdateMode.OFF
+    containers: dict[str, ContainerAdvice] = {}
+    recommendation = autoscaler.status.recommendation if autoscaler.status else None
+    for found in (recommendation and recommendation.container_recommendations) or ():
+        where = f"status.recommendation for container {found.container_name!r}"
+        policy = autoscaler.container_policy(found.container_name)
+        if policy is not None and policy.mode == "Off":
+            continue
+        try:
+            target = resources(found.target)
+            lower, upper = resources(found.lower_bound), resources(found.upper_bound)
+            where = f"spec.resourcePolicy.containerPolicies for container {found.container_name!r}"
+            least = resources(policy.min_allowed) if policy else NOTHING
+            most = resources(policy.max_allowed) if policy else NOTHING
+            _check_positive(target, lower, upper, least, most)
+        except QuantityError as error:
+            problems.append(f"{where}: {error}")
+            continue
+        controlled = policy.controlled_resources if policy else None
+        if controlled is not None:
+            target = _only(target, controlled)
+        containers[found.container_name] = ContainerAdvice(
+            target,
+            lower,
+            upper,
+            least,
+            most,
+            moves_limits=policy is None or policy.controlled_values != "RequestsOnly",
+        )
+    return Advice(
+        autoscaler.metadata.name,
+        mode,
+        autoscaler.recommender,
+        containers,
+        update.min_replicas if update else None,
+        tuple(problems),
+    )
+
+
+@lru_cache(maxsize=4096)
+def stated_sizes(text: str) -> Mapping[str, Size]:
+    """The sizes in an `elastipod.io/resources` annotation, by container name.
+
+    `{"app": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {...}}}`. Raises BadSize naming the field.
+    """
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise BadSize(f"{RESOURCES_ANNOTATION} is not JSON: {error}") from None
+    if not isinstance(found, dict) or not found:
+        raise BadSize(f'{RESOURCES_ANNOTATION} must be an object: {{"container": {{"requests": {{"cpu": "500m"}}}}}}')
+    return {name: _stated(name, size) for name, size in found.items()}
+
+
+def _stated(name: str, found: Any) -> Size:
+    where = f"{RESOURCES_ANNOTATION}.{name[:63]}"
+    if not isinstance(found, dict) or not found:
+        raise BadSize(f"{where} must be an object with requests, limits or both")
+    for key in found:
+        if key not in ("requests", "limits"):
+            raise BadSize(f"{where}.{key[:63]} is not known: write requests or limits")
+    size = Size(
+        _amounts(f"{where}.requests", found.get("requests", {})), _amounts(f"{where}.limits", found.get("limits", {}))
+    )
+    if size.requests.is_empty and size.limits.is_empty:
+        raise BadSize(f"{where} states no amount: write cpu, memory or both")
+    for resource, request, limit in (
+        ("cpu", size.requests.cpu_millicores, size.limits.cpu_millicores),
+        ("memory", size.requests.memory_bytes, size.limits.memory_bytes),
+    ):
+        if request is not None and limit is not None and request > limit:
+            raise BadSize(f"{where}.requests.{resource} is above {where}.limits.{resource}")
+    return size
+
+
+def _amounts(where: str, found: Any) -> Resources:
+    if not isinstance(found, dict):
+        raise BadSize(f'{where} must be an object such as {{"cpu": "500m", "memory": "1Gi"}}')
+    for key in found:
+        if key not in ("cpu", "memory"):
+            raise BadSize(f"{where}.{key[:63]} can not be resized: only cpu and memory can")
+    cpu = _amount(f"{where}.cpu", found["cpu"], parse_cpu, _MOST_CPU) if "cpu" in found else None
+    memory = _amount(f"{where}.memory", found["memory"], parse_memory, _MOST_MEMORY) if "memory" in found else None
+    return Resources(cpu, memory)
+
+
+def _amount(where: str, text: Any, parse: Any, most: int) -> int:
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise BadSize(f"{where} must be a quantity such as 500m or 1Gi")
+    try:
+        amount: int = parse(str(text))
+    except QuantityError as error:
+        raise BadSize(f"{where}: {error}") from None
+    if not 0 < amount <= most:
+        raise BadSize(f"{where} is {str(text)[:40]}: it must be above 0 and not absurd")
+    return amount
+
+
+def _check_positive(*amounts: Resources) -> None:
+    for one in amounts:
+        if one.cpu < 0 or one.memory < 0:
+            raise QuantityError("a negative amount")
+
+
+def _only(amounts: Resources, controlled: list[str]) -> Resources:
+    return Resources(
+        amounts.cpu_millicores if "cpu" in controlled else None,
+        amounts.memory_bytes if "memory" in controlled else None,
+    )
