@@ -1,0 +1,179 @@
+"""What the API server refuses, in Kubernetes' own shape.
+
+Owns the Status object, its reasons and its wording. Decides nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an object: where, what sort, and in words; renders as apimachinery's field.Error."""
+
+    field: str
+    kind: str
+    detail: str
+    value: Any = None
+
+    @property
+    def message(self) -> str:
+        if self.kind == "FieldValueForbidden":
+            return f"Forbidden: {self.detail}"
+        if self.kind == "FieldValueRequired":
+            return f"Required value: {self.detail}" if self.detail else "Required value"
+        label = {
+            "FieldValueInvalid": "Invalid value",
+            "FieldValueTypeInvalid": "Invalid value",
+            "FieldValueNotSupported": "Unsupported value",
+            "FieldValueDuplicate": "Duplicate value",
+        }[self.kind]
+        shown = msgspec.json.encode(self.value).decode()
+        shown = shown if len(shown) <= 200 else shown[:200] + "..."
+        return f"{label}: {shown}: {self.detail}" if self.detail else f"{label}: {shown}"
+
+
+def forbidden_field(field: str, detail: str) -> Problem:
+    return Problem(field, "FieldValueForbidden", detail)
+
+
+def required(field: str, detail: str = "") -> Problem:
+    return Problem(field, "FieldValueRequired", detail)
+
+
+def invalid_value(field: str, value: Any, detail: str) -> Problem:
+    return Problem(field, "FieldValueInvalid", detail, value)
+
+
+def not_supported(field: str, value: Any, supported: Sequence[str]) -> Problem:
+    names = ", ".join(f'"{one}"' for one in supported)
+    return Problem(field, "FieldValueNotSupported", f"supported values: {names}", value)
+
+
+class ApiFailure(Exception):
+    """An answer that is no success."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        reason: str = "",
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = reason or REASONS.get(code, "")
+        self.details = details
+
+    def status(self) -> dict[str, Any]:
+        """The Status object."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if self.details:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+
+def success(details: dict[str, Any]) -> dict[str, Any]:
+    """The Status of a deletion that is done."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def bad_request(message: str) -> ApiFailure:
+    return ApiFailure(400, message)
+
+
+def not_found(qualified: str, name: str) -> ApiFailure:
+    return ApiFailure(404, f'{qualified} "{name}" not found', details=_details(qualified, name))
+
+
+def no_such_path() -> ApiFailure:
+    return ApiFailure(404, "the server could not find the requested resource", details={})
+
+
+def already_exists(qualified: str, name: str) -> ApiFailure:
+    message = f'{qualified} "{name}" already exists'
+    return ApiFailure(409, message, reason="AlreadyExists", details=_details(qualified, name))
+
+
+def conflict(qualified: str, name: str, why: str = "") -> ApiFailure:
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
+    return ApiFailure(409, message, details=_details(qualified, name))
+
+
+def forbidden(qualified: str, name: str, why: str, causes: Sequence[dict[str, str]] = ()) -> ApiFailure:
+    details = _details(qualified, name)
+    if causes:
+        details["causes"] = list(causes)
+    return ApiFailure(403, f'{qualified} "{name}" is forbidden: {why}', details=details)
+
+
+def invalid(kind: str, group: str, name: str, problems: Sequence[Problem]) -> ApiFailure:
+    shown = [f"{one.field}: {one.message}" for one in problems]
+    rendered = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+    qualified = f"{kind}.{group}" if group else kind
+    details: dict[str, Any] = {"name": name, "kind": kind}
+    if group:
+        details["group"] = group
+    details["causes"] = [{"reason": one.kind, "message": one.message, "field": one.field} for one in problems]
+    return ApiFailure(422, f'{qualified} "{name}" is invalid: {rendered}', details=details)
+
+
+def expired(message: str) -> ApiFailure:
+    return ApiFailure(410, message)
+
+
+def unsupported_media_type(accepted: Sequence[str], why: str = "") -> ApiFailure:
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiFailure(415, f"{why}; {message}" if why else message)
+
+
+def method_not_allowed(why: str = "") -> ApiFailure:
+    return ApiFailure(405, why or "the server does not allow this method on the requested resource")
+
+
+def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[dict[str, str]] = ()) -> ApiFailure:
+    details: dict[str, Any] = {}
+    if causes:
+        details["causes"] = list(causes)
+    if retry_after_seconds:
+        details["retryAfterSeconds"] = retry_after_seconds
+    return ApiFailure(429, message, details=details)
+
+
+def _details(qualified: str, name: str) -> dict[str, Any]:
+    plural, _, group = qualified.partition(".")
+    details: dict[str, Any] = {"name": name}
+    if group:
+        details["group"] = group
+    details["kind"] = plural
+    return details

@@ -1,0 +1,184 @@
+"""What the server fills in and computes for pods: defaults, canonical quantities, QoS class, sums.
+
+Owns the rules of SetDefaults_Pod for the fields that matter here and of component-helpers' qos and resource packages.
+Refuses nothing; that is validation.py's matter.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from elastipod.quantities import QuantityError, format_memory, parse_nano
+
+Json = dict[str, Any]
+
+_NANO: Final = 1_000_000_000
+_BINARY: Final = re.compile(r".*[KMGTPE]i")
+_EXPONENT: Final = re.compile(r".*[eE][+-]?[0-9]+")
+_DECIMAL_SUFFIXES: Final = (
+    ("E", 18),
+    ("P", 15),
+    ("T", 12),
+    ("G", 9),
+    ("M", 6),
+    ("k", 3),
+    ("", 0),
+    ("m", -3),
+    ("u", -6),
+)
+
+
+def canonical_quantity(text: str | int | float) -> str:
+    """The text that Kubernetes gives back for a quantity. Raises QuantityError."""
+    text = str(text)
+    nano = parse_nano(text)
+    if _BINARY.fullmatch(text) and nano % _NANO == 0 and abs(nano) >= 1024 * _NANO:
+        return format_memory(nano // _NANO) if nano > 0 else f"-{format_memory(-nano // _NANO)}"
+    if _EXPONENT.fullmatch(text):
+        return text.replace("E", "e").replace("e+", "e")
+    if nano == 0:
+        return "0"
+    for suffix, power in _DECIMAL_SUFFIXES:
+        factor = 10 ** (9 + power)
+        if nano % factor == 0:
+            return f"{nano // factor}{suffix}"
+    return f"{nano}n"
+
+
+def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
+    """Fill in a pod spec as decoding a manifest does; of a pod, or of a workload's template."""
+    spec.setdefault("restartPolicy", owner_of_spec)
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("schedulerName", "default-scheduler")
+    spec.setdefault("securityContext", {})
+    for container in containers_of(spec):
+        container.setdefault("resources", {})
+        container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+    set_resource_defaults(spec)
+
+
+def set_resource_defaults(spec: Json) -> None:
+    """What every decoding of a pod fills in: requests from limits, resize policies, canonical quantities."""
+    for container in containers_of(spec):
+        wanted = container.get("resources")
+        if not wanted:
+            continue
+        for part in ("requests", "limits"):
+            if wanted.get(part) is not None:
+                wanted[part] = {key: _canonical(text) for key, text in wanted[part].items()}
+        if wanted.get("limits"):
+            requests = wanted.get("requests") or {}
+            wanted["requests"] = {**requests, **{key: v for key, v in wanted["limits"].items() if key not in requests}}
+        _set_resize_policy(container, wanted)
+
+
+def _set_resize_policy(container: Json, wanted: Json) -> None:
+    policies = container.get("resizePolicy") or []
+    stated = {one.get("resourceName") for one in policies}
+    for resource in ("cpu", "memory"):
+        amounts = ((wanted.get("requests") or {}), (wanted.get("limits") or {}))
+        if resource not in stated and any(resource in one for one in amounts):
+            policies = [*policies, {"resourceName": resource, "restartPolicy": "NotRequired"}]
+    if policies:
+        container["resizePolicy"] = policies
+
+
+def _canonical(text: Any) -> Any:
+    """Canonical where it is a quantity; what is none stays for validation to refuse."""
+    if isinstance(text, str | int | float) and not isinstance(text, bool):
+        try:
+            return canonical_quantity(text)
+        except QuantityError:
+            return text
+    return text
+
+
+def _pull_policy(image: str) -> str:
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return "Always" if tag in ("", "latest") and "@" not in image else "IfNotPresent"
+
+
+def containers_of(spec: Mapping[str, Any]) -> Iterator[Json]:
+    """Init containers, then containers."""
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
+
+
+def is_sidecar(container: Mapping[str, Any]) -> bool:
+    return container.get("restartPolicy") == "Always"
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """As qos.ComputePodQOS: from pod-level resources where there are any, else from all containers."""
+    pod_level = spec.get("resources") or {}
+    sources = [pod_level] if pod_level.get("requests") or pod_level.get("limits") else []
+    sources = sources or [one.get("resources") or {} for one in containers_of(spec)]
+    any_set, guaranteed = False, True
+    for wanted in sources:
+        requests, limits = _positive(wanted.get("requests")), _positive(wanted.get("limits"))
+        any_set = any_set or bool(requests or limits)
+        guaranteed = guaranteed and set(limits) == {"cpu", "memory"} and requests == limits
+    if not any_set:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _positive(amounts: Mapping[str, Any] | None) -> dict[str, int]:
+    found = {key: nano(text) for key, text in (amounts or {}).items() if key in ("cpu", "memory")}
+    return {key: amount for key, amount in found.items() if amount > 0}
+
+
+def nano(text: Any) -> int:
+    """The amount in billionths; zero for what is no quantity."""
+    try:
+        return parse_nano(str(text))
+    except QuantityError:
+        return 0
+
+
+def amounts_of(resources: Mapping[str, Any] | None, part: str) -> dict[str, int]:
+    """`requests` or `limits` in billionths."""
+    return {key: nano(text) for key, text in ((resources or {}).get(part) or {}).items()}
+
+
+def pod_amounts(
+    spec: Mapping[str, Any], part: str, actual: Mapping[str, Mapping[str, int]] | None = None
+) -> dict[str, int]:
+    """What a pod asks for in all: containers and sidecars together, or the largest init step where that is more.
+
+    `actual` holds amounts by container that count where they are larger (allocated, in force).
+    """
+    at_least = actual or {}
+
+    def of(container: Mapping[str, Any]) -> dict[str, int]:
+        return largest(amounts_of(container.get("resources"), part), at_least.get(container["name"], {}))
+
+    running: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        running = added(running, of(container))
+    sidecars: dict[str, int] = {}
+    steps: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        if is_sidecar(container):
+            sidecars = added(sidecars, of(container))
+            running = added(running, of(container))
+            steps = largest(steps, sidecars)
+        else:
+            steps = largest(steps, added(sidecars, of(container)))
+    total = largest(running, steps)
+    total.update(amounts_of(spec.get("resources"), part))
+    if part == "requests" or total:
+        overhead = {key: nano(text) for key, text in (spec.get("overhead") or {}).items()}
+        total = added(total, overhead)
+    return total
+
+
+def added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
+
+
+def largest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The larger of the two for every key of either."""
+    keys = (*one, *(key for key in other if key not in one))
+    return {key: max(one.get(key, other.get(key, 0)), other.get(key, one.get(key, 0))) for key in keys}
