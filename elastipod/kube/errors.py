@@ -1,6 +1,7 @@
 """What can go wrong at the API server.
 
 KubeError
+├── NotLeader            nothing was sent: the lead is another's
 ├── Unreachable          no answer: refused, reset, timed out; the outcome of a write is unknown
 └── StatusError          the server answered with a Status
     ├── BadRequest       400, 415
@@ -24,6 +25,10 @@ class KubeError(Exception):
 
 class Unreachable(KubeError):
     """No answer. A write may or may not have happened: read before writing again."""
+
+
+class NotLeader(KubeError):
+    """A write was held back, as the lead is not ours; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)

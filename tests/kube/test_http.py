@@ -1,0 +1,334 @@
+"""The HTTP connection means what the server said, and never waits for ever."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from elastipod.clock import ManualClock
+from elastipod.kube.access import Access
+from elastipod.kube.connection import PatchType
+from elastipod.kube.credentials import FixedCredential, TokenFile
+from elastipod.kube.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    NotFound,
+    ServerError,
+    StatusError,
+    TooManyRequests,
+    Unreachable,
+)
+from elastipod.kube.http import HttpConnection
+from elastipod.kube.resources import NODES, PODS
+
+TLS = Path(__file__).parent / "tls"
+
+Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+class RawServer:
+    """Answers each request with the next bytes of a script, so that it can misbehave in any way."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[str] = []
+        self.connections = 0
+        self.address = ""
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = next((int(x[16:]) for x in head.split("\r\n") if x.lower().startswith("content-length: ")), 0)
+                body = (await reader.readexactly(length)).decode()
+                self.requests.append(head + body)
+                answer = self.answers.pop(0)
+                if callable(answer):
+                    await answer(writer)
+                    return
+                writer.write(answer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> AsyncGenerator[RawServer, None]:
+    server = RawServer(*answers)
+    listening = await asyncio.start_server(server.handle, "127.0.0.1", 0, ssl=tls)
+    port = listening.sockets[0].getsockname()[1]
+    server.address = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+    try:
+        yield server
+    finally:
+        listening.close()
+
+
+@asynccontextmanager
+async def connected(access: Access, *, call_seconds: float = 2.0) -> AsyncGenerator[HttpConnection, None]:
+    connection = HttpConnection(access, ManualClock(), call_seconds=call_seconds)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def said(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers)
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def chunked(*chunks: bytes, end: bool = True) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in chunks) + (b"0\r\n\r\n" if end else b"")
+
+
+async def silence(writer: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+def then_cut(answer: bytes) -> Answer:
+    async def write(writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        await writer.drain()
+
+    return write
+
+
+async def lines_of(*answers: Answer, seconds: float = 5.0) -> list[bytes]:
+    async with serving(*answers) as server, connected(Access(server.address)) as connection:
+        return [line async for line in connection.watch(PODS, resource_version="7", timeout_seconds=seconds)]
+
+
+async def test_a_list_asks_for_one_page_with_its_selectors() -> None:
+    async with serving(said(b"{}")) as server, connected(Access(server.address)) as connection:
+        await connection.list(PODS, namespace="a", label_selector="app=x,y!=z", limit=5, continue_token="t+/=")
+    assert server.requests[0].startswith(
+        "GET /api/v1/namespaces/a/pods?limit=5&labelSelector=app%3Dx,y!%3Dz&continue=t%2B/%3D HTTP"
+    )
+
+
+async def test_calls_share_one_socket() -> None:
+    async with serving(said(b"1"), said(b"2"), said(b"3")) as server, connected(Access(server.address)) as connection:
+        answers = [await connection.get(NODES, None, "n") for _ in range(3)]
+    assert (answers, server.connections) == ([b"1", b"2", b"3"], 1)
+
+
+async def test_a_patch_says_its_type_and_its_subresource() -> None:
+    async with serving(said(b"{}"), said(b"{}")) as server, connected(Access(server.address)) as connection:
+        await connection.patch(PODS, "a", "p", b'{"x":1}', subresource="resize", dry_run=True)
+        await connection.patch(PODS, "a", "p", b"[]", patch_type=PatchType.JSON)
+    assert server.requests[0].startswith("PATCH /api/v1/namespaces/a/pods/p/resize?dryRun=All ")
+    assert "application/strategic-merge-patch+json" in server.requests[0]
+    assert server.requests[0].endswith('{"x":1}')
+    assert "application/json-patch+json" in server.requests[1]
+
+
+async def test_an_eviction_is_posted_to_its_pod_and_a_delete_carries_its_preconditions() -> None:
+    async with (
+        serving(said(b"{}"), said(b"{}"), said(b"{}")) as server,
+        connected(Access(server.address)) as connection,
+    ):
+        await connection.create(PODS, "a", b"{}", name="p", subresource="eviction")
+        await connection.create(PODS, "a", b"{}")
+        await connection.delete(PODS, "a", "p", body=b'{"preconditions":{"uid":"u"}}')
+    assert [request.split(" HTTP")[0] for request in server.requests] == [
+        "POST /api/v1/namespaces/a/pods/p/eviction",
+        "POST /api/v1/namespaces/a/pods",
+        "DELETE /api/v1/namespaces/a/pods/p",
+    ]
+    assert server.requests[2].endswith('{"preconditions":{"uid":"u"}}')
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("400 Bad Request", BadRequest),
+        ("403 Forbidden", Forbidden),
+        ("404 Not Found", NotFound),
+        ("409 Conflict", Conflict),
+        ("410 Gone", Gone),
+        ("422 Unprocessable Entity", Invalid),
+        ("429 Too Many Requests", TooManyRequests),
+        ("500 Internal Server Error", ServerError),
+        ("503 Service Unavailable", ServerError),
+        ("302 Found", StatusError),
+    ],
+)
+async def test_a_failure_has_its_own_kind(status: str, kind: type[KubeError]) -> None:
+    async with serving(said(b"<html>", status)) as server, connected(Access(server.address)) as connection:
+        with pytest.raises(kind):
+            await connection.get(PODS, "a", "p")
+    assert len(server.requests) == 1
+
+
+async def test_retry_after_is_told() -> None:
+    answer = said(b"", "429 Too Many Requests", "Retry-After: 7")
+    async with serving(answer) as server, connected(Access(server.address)) as connection:
+        with pytest.raises(TooManyRequests) as refusal:
+            await connection.get(PODS, "a", "p")
+    assert refusal.value.retry_after_seconds == 7
+
+
+async def test_a_refused_connection_is_unreachable() -> None:
+    async with serving() as server:
+        pass
+    async with connected(Access(server.address)) as connection:
+        with pytest.raises(Unreachable):
+            await connection.get(PODS, "a", "p")
+
+
+@pytest.mark.parametrize(
+    "answer", [silence, then_cut(b""), then_cut(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")]
+)
+async def test_no_answer_or_half_of_one_is_unreachable_in_time(answer: Answer) -> None:
+    async with serving(answer) as server, connected(Access(server.address), call_seconds=0.1) as connection:
+        with pytest.raises(Unreachable):
+            await connection.patch(PODS, "a", "p", b"{}")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../nodes", "a%2fb", "a" * 254])
+async def test_a_name_that_leads_elsewhere_is_not_sent(name: str) -> None:
+    async with serving() as server, connected(Access(server.address)) as connection:
+        with pytest.raises(BadRequest):
+            await connection.get(PODS, "a", name)
+        with pytest.raises(BadRequest):
+            await connection.delete(PODS, name, "p")
+    assert server.requests == []
+
+
+async def test_a_name_is_quoted() -> None:
+    async with serving(said(b"{}")) as server, connected(Access(server.address)) as connection:
+        await connection.get(PODS, "a", "p?x=1#y z")
+    assert server.requests[0].startswith("GET /api/v1/namespaces/a/pods/p%3Fx%3D1%23y%20z HTTP")
+
+
+async def test_a_watch_gives_whole_lines_however_they_are_cut() -> None:
+    text = ('{"x":"' + "€" * 50 + '"}\n').encode() * 2
+    cut = [text[at : at + 7] for at in range(0, len(text), 7)]
+    assert await lines_of(chunked(*cut)) == text.splitlines()
+
+
+async def test_a_long_line_and_an_empty_one_are_no_trouble() -> None:
+    line = b'{"x":"' + b"y" * 1_000_000 + b'"}'
+    assert await lines_of(chunked(line, b"\n\n\n" + line + b"\n")) == [line, line]
+
+
+async def test_bad_bytes_are_replaced_and_the_stream_goes_on() -> None:
+    assert await lines_of(chunked(b'{"x":"\xff"}\n{"y":1}\n')) == ['{"x":"�"}'.encode(), b'{"y":1}']
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        then_cut(chunked(b'{"y":1}\n', end=False) + b"ff\r\nhal"),
+        then_cut(chunked(b'{"y":1}\n', end=False)),
+        chunked(b'{"y":1}\n{"half'),
+    ],
+)
+async def test_a_watch_that_is_cut_gives_what_was_whole_and_says_so(answer: Answer) -> None:
+    seen: list[bytes] = []
+    async with serving(answer) as server, connected(Access(server.address)) as connection:
+        stream = connection.watch(PODS, resource_version="7")
+        seen.append(await anext(stream))
+        with pytest.raises(Unreachable):
+            await anext(stream)
+    assert seen == [b'{"y":1}']
+
+
+async def test_a_silent_watch_ends_a_little_after_the_server_should_have_ended_it() -> None:
+    async with serving(silence) as server:
+        connection = HttpConnection(Access(server.address), ManualClock(), watch_grace_seconds=0.1)
+        with pytest.raises(Unreachable):
+            async for _ in connection.watch(PODS, resource_version="7", timeout_seconds=0.1):
+                pass
+        await connection.close()
+
+
+async def test_a_watch_too_old_is_gone() -> None:
+    with pytest.raises(Gone):
+        await lines_of(said(b'{"kind":"Status","code":410}', "410 Gone"))
+
+
+async def test_a_watch_asks_for_bookmarks_and_its_end() -> None:
+    async with serving(chunked()) as server, connected(Access(server.address)) as connection:
+        async for _ in connection.watch(PODS, resource_version="7", timeout_seconds=60):
+            pass
+    assert "?watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=60 " in server.requests[0]
+
+
+async def test_a_token_file_is_read_again_after_a_minute_and_after_a_refusal(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    clock = ManualClock()
+    answers = [said(b"")] * 3 + [said(b"", "401 Unauthorized"), said(b"")]
+    async with serving(*answers) as server:
+        connection = HttpConnection(Access(server.address, credential=TokenFile(path)), clock)
+        for seconds, token in ((0, "one"), (30, "two"), (31, "three"), (1, "four")):
+            path.write_text(f"{token}\n")
+            clock.advance(seconds)
+            await connection.get(PODS, "a", "p")
+        await connection.close()
+    sent = [request.split("Bearer ")[1].split("\r")[0] for request in server.requests]
+    assert sent == ["one", "one", "three", "three", "four"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff", b"two words", b"a\nHost: x"])
+async def test_a_token_file_without_a_token_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    async with serving() as server, connected(Access(server.address, credential=TokenFile(path))) as connection:
+        with pytest.raises(Unreachable, match=str(path)):
+            await connection.get(PODS, "a", "p")
+
+
+async def test_a_refused_credential_is_tried_twice_and_no_more() -> None:
+    answers = [said(b"", "401 Unauthorized")] * 2
+    async with serving(*answers) as server:
+        access = Access(server.address, credential=FixedCredential("Bearer x"))
+        async with connected(access) as connection:
+            with pytest.raises(Forbidden):
+                await connection.get(PODS, "a", "p")
+    assert len(server.requests) == 2
+
+
+def _server_tls(name: str) -> ssl.SSLContext:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(TLS / f"{name}.crt", TLS / f"{name}.key")
+    return tls
+
+
+@pytest.mark.parametrize(
+    ("served", "trusted", "server_name", "is_good"),
+    [
+        ("server", "server", "", True),
+        ("server", "elsewhere", "", False),
+        ("elsewhere", "elsewhere", "", False),
+        ("elsewhere", "elsewhere", "elsewhere.example", True),
+    ],
+)
+async def test_only_the_server_that_is_meant_is_spoken_to(
+    served: str, trusted: str, server_name: str, is_good: bool
+) -> None:
+    tls = ssl.create_default_context(cafile=str(TLS / f"{trusted}.crt"))
+    async with (
+        serving(said(b"ok"), tls=_server_tls(served)) as server,
+        connected(Access(server.address, tls=tls, server_name=server_name)) as connection,
+    ):
+        if is_good:
+            assert await connection.get(PODS, "a", "p") == b"ok"
+        else:
+            with pytest.raises(Unreachable):
+                await connection.get(PODS, "a", "p")
+    assert len(server.requests) == is_good
