@@ -17,10 +17,11 @@ def main() -> int:
     if unknown:
         sys.stderr.write(f"no benchmark is named {', '.join(unknown)}; there are {', '.join(NAMES)}\n")
         return 2
-    failed = []
+    failed: list[str] = []
     for name in wanted:
         print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"bench.{name}"], cwd=Path(__file__).parent.parent).returncode:
+        run = subprocess.run([sys.executable, "-m", f"bench.{name}"], cwd=Path(__file__).parent.parent, check=False)
+        if run.returncode:
             failed.append(name)
     print(f"{len(wanted) - len(failed)} passed, {len(failed)} failed" + (f": {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0

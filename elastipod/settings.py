@@ -24,19 +24,38 @@ class SettingsError(ValueError):
 
 
 def load_settings(cls: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
-    """The settings of a process.
+    """The settings of one class; see load_all."""
+    return typing.cast("S", load_all((cls,), argv, environ)[0])
+
+
+def load_all(classes: Sequence[type[Any]], argv: Sequence[str], environ: Mapping[str, str]) -> list[Any]:
+    """An object of each settings class, from the same flags, environment and file.
 
     `--half-life-seconds 60`, `ELASTIPOD_HALF_LIFE_SECONDS=60`, or `half_life_seconds: 60` in the YAML file named by
     `--config`. Raises SettingsError naming the setting; `--help` prints and exits as argparse does.
     """
-    parser = argparse.ArgumentParser(description=(inspect.getdoc(cls) or "").split("\n")[0], allow_abbrev=False)
-    parser.add_argument("--config", metavar="FILE", help="YAML file with settings, named with underscores")
-    texts = help_texts(cls)
-    fields = {field.name: field for field in dataclasses.fields(typing.cast("Any", cls))}
-    for name, field in fields.items():
-        shown = f"{texts.get(name, '')} (default: {field.default!r})".replace("%", "%%")
-        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar=_metavar(field.type), help=shown)
-    flags = {name: value for name, value in vars(parser.parse_args(argv)).items() if value is not None}
+    fields = {field.name: field for cls in classes for field in dataclasses.fields(cls)}
+    given = _given(classes, fields, argv, environ)
+    results: list[Any] = []
+    for cls in classes:
+        hints = typing.get_type_hints(cls)
+        own = [field.name for field in dataclasses.fields(cls) if field.name in given]
+        values = {name: _convert(given[name][0], hints[name], given[name][1]) for name in own}
+        try:
+            results.append(cls(**values))
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+    return results
+
+
+def _given(
+    classes: Sequence[type[Any]],
+    fields: Mapping[str, "dataclasses.Field[Any]"],
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+) -> dict[str, tuple[Any, str]]:
+    """What was given, and where: flags before environment before file."""
+    flags = vars(_parser(classes, fields).parse_args(argv))
     path = flags.pop("config", None) or environ.get("ELASTIPOD_CONFIG")
     found: dict[str, tuple[Any, str]] = {}
     if path:
@@ -45,13 +64,20 @@ def load_settings(cls: type[S], argv: Sequence[str], environ: Mapping[str, str])
         variable = f"ELASTIPOD_{name.upper()}"
         if variable in environ:
             found[name] = (environ[variable], variable)
-    found |= {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items()}
-    hints = typing.get_type_hints(cls)
-    values = {name: _convert(value, hints[name], where) for name, (value, where) in found.items()}
-    try:
-        return cls(**values)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
+        if flags[name] is not None:
+            found[name] = (flags[name], f"--{name.replace('_', '-')}")
+    return found
+
+
+def _parser(classes: Sequence[type[Any]], fields: Mapping[str, "dataclasses.Field[Any]"]) -> argparse.ArgumentParser:
+    about = " ".join((inspect.getdoc(cls) or "").split("\n")[0] for cls in reversed(classes))
+    parser = argparse.ArgumentParser(description=about, allow_abbrev=False)
+    parser.add_argument("--config", metavar="FILE", help="YAML file with settings, named with underscores")
+    texts = {name: text for cls in classes for name, text in help_texts(cls).items()}
+    for name, field in fields.items():
+        shown = f"{texts.get(name, '')} (default: {field.default!r})".replace("%", "%%")
+        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar=_metavar(field.type), help=shown)
+    return parser
 
 
 def help_texts(cls: type[Any]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Writes docs/settings.md from the settings classes; with --check only says whether it is current.
 
-    python -m tests.docs [--check]
+python -m tests.docs [--check]
 """
 
 import dataclasses
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from actuator.settings import ActuatorSettings
+from elastipod.process import ProcessSettings
 from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
 from updater.settings import UpdaterSettings
@@ -27,11 +28,14 @@ def settings_page() -> str:
     """The page as it should be."""
     parts = [_HEAD]
     for title, cls in (
+        ("Every process", ProcessSettings),
         ("Recommender", RecommenderSettings),
         ("Updater", UpdaterSettings),
         ("Actuator", ActuatorSettings),
     ):
-        parts.append(f"\n## {title}\n\n{inspect.getdoc(cls) or ''}\n\n| setting | default | meaning |\n| --- | --- | --- |\n")
+        parts.append(
+            f"\n## {title}\n\n{inspect.getdoc(cls) or ''}\n\n| setting | default | meaning |\n| --- | --- | --- |\n"
+        )
         texts = help_texts(cls)
         for field in dataclasses.fields(cls):
             parts.append(f"| `{field.name}` | {_shown(field.default)} | {texts.get(field.name, '')} |\n")

@@ -64,14 +64,21 @@ class Picture:
 
 async def read_picture(connection: Connection, namespace: str | None, label_selector: str = "") -> Picture:
     """The picture of one namespace, or of all. Raises KubeError."""
-    pods, nodes, autoscalers, elastic_nodes, *owners = await asyncio.gather(
+    pods, nodes, autoscalers, elastic_nodes, owners = await asyncio.gather(
         list_rows(connection, PODS, decode_pod, namespace=namespace, label_selector=label_selector),
         list_rows(connection, NODES, decode_node),
         _list_where_served(connection, AUTOSCALERS, decode_autoscaler, namespace),
         _list_where_served(connection, ELASTIC_NODES, decode_elastic_node, None),
-        *(list_rows(connection, kind, metadata_decoder(kind.kind), namespace=namespace) for kind in OWNER_KINDS),
+        _list_owners(connection, namespace),
     )
-    return Picture(pods, nodes, autoscalers, elastic_nodes, {one.uid: one for group in owners for one in group})
+    return Picture(pods, nodes, autoscalers, elastic_nodes, {one.uid: one for one in owners})
+
+
+async def _list_owners(connection: Connection, namespace: str | None) -> list[Owned]:
+    lists = await asyncio.gather(
+        *(list_rows(connection, kind, metadata_decoder(kind.kind), namespace=namespace) for kind in OWNER_KINDS)
+    )
+    return [one for rows in lists for one in rows]
 
 
 def decode_autoscaler(raw: bytes | msgspec.Raw) -> Autoscaler:

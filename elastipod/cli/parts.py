@@ -15,11 +15,11 @@ from msgspec import Struct
 from elastipod.cli.cluster import Picture
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
+from elastipod.kube.leadership import ADDRESS_ANNOTATION
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import LEASES
 from elastipod.kube.rows import BadObject
 
-ADDRESS_ANNOTATION: Final = "elastipod.io/address"
 PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
 _ANSWER_SECONDS: Final = 2.0
 _MOST_BYTES: Final = 4_000_000

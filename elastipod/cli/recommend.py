@@ -72,18 +72,20 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
     conditions = {found.type: found for found in (autoscaler.status and autoscaler.status.conditions) or []}
     low = conditions.get("LowConfidence")
     has = _requests_now(pods, one.container_name) if one else Resources()
-    wants, lower, upper = (_read(one and getattr(one, name)) for name in ("target", "lower_bound", "upper_bound"))
+    is_recommended = one is not None
+    one = one or ContainerRecommendation()
+    wants, lower, upper = _read(one.target), _read(one.lower_bound), _read(one.upper_bound)
     return {
         "namespace": autoscaler.metadata.namespace,
         "workload": f"{target.kind}/{target.name}" if target else "",
-        "container": one.container_name if one else "",
+        "container": one.container_name,
         "pods": len(pods),
         "cpu": _change(has.cpu_millicores, wants.cpu_millicores, format_cpu),
         "memory": _change(has.memory_bytes, wants.memory_bytes, show_memory),
         "cpu_bounds": _change(lower.cpu_millicores, upper.cpu_millicores, format_cpu, between=" to "),
         "memory_bounds": _change(lower.memory_bytes, upper.memory_bytes, show_memory, between=" to "),
         "mode": autoscaler.spec.update_policy.update_mode or "" if autoscaler.spec.update_policy else "",
-        "confidence": "" if one is None else "low" if low is not None and low.status == "True" else "enough",
+        "confidence": "" if not is_recommended else "low" if low is not None and low.status == "True" else "enough",
         "autoscaler": autoscaler.metadata.name,
         "message": "; ".join(
             f"{found.reason or found.type}: {found.message}" for found in conditions.values() if found.message

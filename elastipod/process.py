@@ -1,0 +1,188 @@
+"""One part as a process of its own.
+
+Owns what all such processes share: settings, logging, connection, port, leadership, and stopping in good order.
+What the part does is its own matter.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from elastipod.clock import Clock, SystemClock
+from elastipod.kube.access import AccessError, load_access
+from elastipod.kube.connection import Connection
+from elastipod.kube.http import HttpConnection
+from elastipod.kube.leadership import Leadership
+from elastipod.loop import Health, Part, apscheduler_ticker, run_part
+from elastipod.serving import Serving
+from elastipod.settings import SettingsError, load_all
+from elastipod.telemetry import Metrics, configure_logging, get_logger
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ProcessSettings:
+    """What every process of elastipod can be told."""
+
+    kubeconfig: str = ""
+    """The kubeconfig file; where empty, KUBECONFIG, ~/.kube/config or the pod's service account."""
+
+    context: str = ""
+    """The kubeconfig's context to use."""
+
+    listen_host: str = "127.0.0.1"
+    """Where /metrics, /healthz, /readyz and /explain are served."""
+
+    listen_port: int = 0
+    """The port of these; 0 takes any that is free."""
+
+    log_level: str = "info"
+    """debug, info, warning or error."""
+
+    log_format: str = "json"
+    """json for machines, text for people."""
+
+    lease_namespace: str = "kube-system"
+    """Where the Lease of the leader lies."""
+
+    def __post_init__(self) -> None:
+        if self.log_level not in ("debug", "info", "warning", "error"):
+            raise ValueError(f"log_level is {self.log_level!r}; it can be debug, info, warning or error")
+        if self.log_format not in ("json", "text"):
+            raise ValueError(f"log_format is {self.log_format!r}; it can be json or text")
+
+
+class ExplainingPart(Part, Protocol):
+    """A part that also tells what it knows of a pod."""
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """Facts about the pod of that key (`namespace/name`)."""
+        ...
+
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings(Generic[S]):
+    """What a part is made with."""
+
+    connection: Connection
+    clock: Clock
+    settings: S
+    metrics: Metrics
+    address: str
+
+
+def run_process(
+    name: str,
+    settings_type: type[S],
+    make: Callable[[Surroundings[S]], ExplainingPart],
+    *,
+    elects_leader: bool,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told."""
+    try:
+        arguments = sys.argv[1:] if argv is None else argv
+        own, settings = load_all((ProcessSettings, settings_type), arguments, os.environ)
+        configure_logging(own.log_level, as_json=own.log_format == "json")
+        access = load_access(own.kubeconfig or None, own.context or None, os.environ)
+    except (SettingsError, AccessError) as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        return 2
+    clock = SystemClock()
+    connection = HttpConnection(access, clock)
+    return asyncio.run(_serve(name, own, settings, make, connection, clock, elects_leader=elects_leader))
+
+
+async def _serve(
+    name: str,
+    own: ProcessSettings,
+    settings: S,
+    make: Callable[[Surroundings[S]], ExplainingPart],
+    connection: HttpConnection,
+    clock: Clock,
+    *,
+    elects_leader: bool,
+) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    metrics = Metrics()
+    working = _Working()
+    health = Health(60.0, clock.monotonic())
+    serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
+    await serving.start(own.listen_host, own.listen_port)
+    address = f"http://{own.listen_host}:{serving.port}"
+
+    async def work(to: Connection) -> None:
+        part = working.part = make(Surroundings(to, clock, settings, metrics, address))
+        health.interval_seconds = part.interval_seconds
+        await run_part(part, clock, apscheduler_ticker, health)
+
+    leading: Leadership | None = None
+    if elects_leader:
+        leading = Leadership(
+            connection,
+            clock,
+            namespace=own.lease_namespace,
+            name=f"elastipod-{name}",
+            identity=f"{socket.gethostname()}_{os.getpid()}",
+            address=address,
+        )
+    task = asyncio.create_task(_lead(leading, connection, work) if leading else work(connection))
+    stopping = asyncio.create_task(stop.wait())
+    log.info("started", part=name, address=address)
+    try:
+        await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        return 0 if stop.is_set() else 1
+    finally:
+        await _end(task)
+        await _end(stopping)
+        await serving.stop()
+        await connection.close()
+        log.info("stopped", part=name)
+
+
+@dataclass(slots=True)
+class _Working:
+    """The part that is at work, if any."""
+
+    part: ExplainingPart | None = None
+
+
+async def _lead(
+    leading: Leadership, connection: Connection, work: Callable[[Connection], Coroutine[Any, Any, None]]
+) -> None:
+    """Work once we lead, until the lead is lost; the process then ends, and its next run begins from the cluster."""
+    renewing = asyncio.create_task(leading.run())
+    working: asyncio.Task[None] | None = None
+    lost: asyncio.Task[None] | None = None
+    try:
+        await leading.wait_until_leader()
+        working = asyncio.create_task(work(leading.guarded(connection)))
+        lost = asyncio.create_task(leading.wait_until_lost())
+        await asyncio.wait((working, lost, renewing), return_when=asyncio.FIRST_COMPLETED)
+        for task in (working, renewing):
+            if task.done():
+                task.result()
+    finally:
+        for ending in (working, lost, renewing):
+            if ending is not None:
+                await _end(ending)
+
+
+async def _end(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
