@@ -1,0 +1,114 @@
+"""How many pods of a workload may be restarted at once.
+
+Owns the arithmetic for resizes whose resizePolicy restarts a container: PodDisruptionBudgets, the policy's minReplicas
+and a share of the replicas. A resize without a restart is no disruption and is not asked about here.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.reasons import Reason
+
+
+class _Requirement(Struct, frozen=True, gc=False):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class _Selector(Struct, frozen=True, gc=False, rename="camel"):
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[_Requirement, ...] | None = None
+
+
+class _Meta(Struct, frozen=True, gc=False):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Spec(Struct, frozen=True, gc=False):
+    selector: _Selector | None = None
+
+
+class _Status(Struct, frozen=True, gc=False, rename="camel"):
+    disruptions_allowed: int = 0
+
+
+class DisruptionLimit(Struct, frozen=True, gc=False):
+    """A PodDisruptionBudget, as far as we read it."""
+
+    metadata: _Meta = _Meta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether it speaks of a pod with these labels (policy/v1: an empty selector speaks of all)."""
+        selector = self.spec.selector
+        if namespace != self.metadata.namespace or selector is None:
+            return False
+        return all(labels.get(key) == value for key, value in (selector.match_labels or {}).items()) and all(
+            _holds(one, labels) for one in selector.match_expressions or ()
+        )
+
+
+decode_disruption_limit = msgspec.json.Decoder(DisruptionLimit).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The pods of a workload: how many are wanted, and which are well."""
+
+    wanted: int
+    ready: Set[str]
+    min_replicas: int
+    restarting: Set[str] = frozenset()
+    """Told to restart and not yet seen to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """The share of a workload that may be disturbed at once; at least one pod."""
+
+    fraction: float = 0.5
+
+    def obstacle(
+        self, key: str, replicas: Replicas, limits: Iterable[DisruptionLimit], *, asked: bool = False
+    ) -> tuple[Reason, str] | None:
+        """Why the pod may not be restarted now; None where it may.
+
+        A pod that is not ready disturbs nobody. What a person asked for by name is not held to minReplicas.
+        """
+        if key not in replicas.ready:
+            return None
+        if not asked and len(replicas.ready) < replicas.min_replicas:
+            message = f"{len(replicas.ready)} replicas are ready, the policy asks for {replicas.min_replicas}"
+            return Reason.MIN_REPLICAS, message
+        most = max(int(replicas.wanted * self.fraction), 1)
+        disturbed = max(replicas.wanted - len(replicas.ready), 0) + len(replicas.restarting & replicas.ready - {key})
+        if disturbed >= most:
+            return Reason.DISRUPTION_BUDGET, f"{disturbed} of {replicas.wanted} replicas are disturbed, {most} may be"
+        for limit in limits:
+            allowed = limit.status.disruptions_allowed - len(replicas.restarting & replicas.ready - {key})
+            if allowed <= 0:
+                message = f"PodDisruptionBudget {limit.metadata.name} allows no disruption now"
+                return Reason.DISRUPTION_BUDGET, message
+        return None
+
+
+def _holds(requirement: _Requirement, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement.key), requirement.values or ()
+    match requirement.operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            # An operator we do not know is taken to select: better one restart too few.
+            return True
