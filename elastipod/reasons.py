@@ -51,6 +51,7 @@ class Reason(StrEnum):
     CAPPED_BY_MAX = "CappedByMax", "the policy's maxAllowed is lower"
     RAISED_TO_MIN = "RaisedToMin", "the policy's minAllowed is higher"
     CAPPED_BY_GLOBAL_MAX = "CappedByGlobalMax", "the cluster's maximum is lower"
+    CAPPED_BY_LIMIT = "CappedByLimit", "the container's own limit is lower, and the policy leaves limits alone"
     CAPPED_BY_LIMIT_RANGE = "CappedByLimitRange", "a LimitRange of the namespace is narrower"
     CAPPED_BY_NODE = "CappedByNode", "no node is larger"
     CAPPED_BY_QUOTA = "CappedByQuota", "a ResourceQuota of the namespace leaves less"

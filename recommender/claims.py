@@ -1,0 +1,118 @@
+"""What a VerticalPodAutoscaler asks of the recommender: Claim.
+
+Owns its reading. An object that makes no sense in one place is read in all others, and the place is named.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.api import AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef
+from elastipod.kube.rows import BadObject
+from elastipod.pods import Workload
+from recommender.policies import SizePolicy, size_policy
+
+WELL_KNOWN_KINDS: Final = (
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "Pod",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+)
+
+
+class Claim(Struct, frozen=True):
+    """A VerticalPodAutoscaler as the recommender reads it."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    generation: int = 0
+    recommender: str = "default"
+    target: Workload | None = None
+    policies: dict[str, SizePolicy] = {}
+    """By container name, `*` for all others; not merged, as upstream."""
+    status: AutoscalerStatus = AutoscalerStatus()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def policy(self, container: str) -> SizePolicy:
+        """What it asks for one container."""
+        return self.policies.get(container) or self.policies.get("*") or _NO_POLICY
+
+
+_NO_POLICY: Final = SizePolicy()
+
+
+class _Loose(Struct):
+    """The object with its parts unread, so that one bad part does not hide the others."""
+
+    metadata: ObjectMeta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Who(Struct, rename="camel"):
+    """As much of a spec as tells whose it is and what for."""
+
+    target_ref: TargetRef | None = None
+    recommenders: list[dict[str, str]] | None = None
+
+
+_loose: Final = msgspec.json.Decoder(_Loose)
+_specs: Final = msgspec.json.Decoder(AutoscalerSpec)
+_whos: Final = msgspec.json.Decoder(_Who)
+_statuses: Final = msgspec.json.Decoder(AutoscalerStatus | None)
+
+
+def decode_claim(raw: bytes | msgspec.Raw) -> Claim:
+    """A VerticalPodAutoscaler. Raises BadObject where not even its metadata can be read."""
+    try:
+        found = _loose.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadObject(str(error)) from None
+    meta, problems = found.metadata, []
+    spec = AutoscalerSpec()
+    try:
+        spec = _specs.decode(found.spec)
+        recommender = spec.recommenders[0].name if spec.recommenders else "default"
+        target_ref = spec.target_ref
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problems.append(f"spec: {error}")
+        recommender, target_ref = _who(found.spec)
+    try:
+        status = _statuses.decode(found.status) or AutoscalerStatus()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Ours to write; it is written anew.
+        status = AutoscalerStatus()
+    policies: dict[str, SizePolicy] = {}
+    listed = (spec.resource_policy.container_policies if spec.resource_policy else None) or []
+    for place, policy in enumerate(listed):
+        if policy.container_name in policies:
+            problems.append(f"spec.resourcePolicy.containerPolicies[{place}]: {policy.container_name!r} has one before")
+            continue
+        policies[policy.container_name] = size = size_policy(policy)
+        problems += [f"spec.resourcePolicy.containerPolicies[{place}].{problem}" for problem in size.problems]
+    target = None
+    if target_ref is None or not target_ref.kind or not target_ref.name:
+        problems.append("spec.targetRef: kind and name are needed")
+    else:
+        target = Workload(meta.namespace, target_ref.kind, target_ref.name)
+    return Claim(
+        meta.namespace, meta.name, meta.uid, meta.generation, recommender, target, policies, status, tuple(problems)
+    )
+
+
+def _who(spec: msgspec.Raw) -> tuple[str, TargetRef | None]:
+    try:
+        who = _whos.decode(spec)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "default", None
+    return (who.recommenders[0].get("name", "default") if who.recommenders else "default"), who.target_ref

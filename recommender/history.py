@@ -1,0 +1,344 @@
+"""What we remember of workloads' containers.
+
+Owns, for all containers at once: CPU usage and memory peaks as histograms, the running memory window of each container
+instance, how much history there is, and what OOM kills proved. Recommends nothing and saves nothing.
+
+A *row* is a container of a workload (ContainerKey); an *instance* is that container in one pod.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from elastipod.pods import ContainerKey, Workload
+from recommender.histogram import (
+    CPU_FIRST_BUCKET,
+    MEMORY_FIRST_BUCKET,
+    Floats,
+    HistogramBank,
+    HistogramState,
+    Ints,
+    buckets_from,
+)
+from recommender.oom import OomEvidence, after_kill
+from recommender.samples import OomKill
+from recommender.settings import RecommenderSettings
+
+NO_EVIDENCE = OomEvidence()
+
+
+class InstanceKey(Struct, frozen=True, gc=False):
+    """A container in one pod."""
+
+    pod_uid: str
+    container: str
+
+
+class MemoryWindow(Struct, frozen=True, gc=False):
+    """The running memory interval of one instance."""
+
+    pod_uid: str
+    ends_at: float
+    peak_bytes: float
+
+
+class ContainerHistory(Struct, frozen=True):
+    """All that is remembered of one container, by itself; what a checkpoint holds."""
+
+    cpu: HistogramState | None = None
+    memory: HistogramState | None = None
+    first_sample_at: float | None = None
+    last_sample_at: float | None = None
+    samples: int = 0
+    """CPU samples, as upstream counts them."""
+    windows: tuple[MemoryWindow, ...] = ()
+    oom: OomEvidence = NO_EVIDENCE
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Samples that were not counted, by why."""
+
+    not_finite: int = 0
+    duplicate: int = 0
+
+
+class History:
+    """The history of all containers."""
+
+    def __init__(self, settings: RecommenderSettings) -> None:
+        self._settings = settings
+        percentiles = (settings.lower_percentile, settings.target_percentile, settings.upper_percentile)
+        self.cpu = HistogramBank(buckets_from(CPU_FIRST_BUCKET), settings.half_life_seconds, percentiles)
+        self.memory = HistogramBank(buckets_from(MEMORY_FIRST_BUCKET), settings.half_life_seconds, percentiles)
+        self._rows: dict[ContainerKey, int] = {}
+        self._containers: dict[Workload, list[str]] = {}
+        self._keys: list[ContainerKey | None] = []
+        self._free_rows: list[int] = []
+        self.first_sample_at = np.zeros(0)
+        self.last_sample_at = np.zeros(0)
+        self.samples: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.oom_floor = np.zeros(0)
+        self.memory_interval = np.zeros(0)
+        self._oom: dict[int, OomEvidence] = {}
+        self._instances: dict[InstanceKey, int] = {}
+        self._free_instances: list[int] = []
+        self._row_of: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._window_ends = np.zeros(0)
+        self._peaks = np.zeros(0)
+        self._stamps = np.zeros(0)
+        self._saved_windows: dict[int, dict[str, MemoryWindow]] = {}
+        self.dropped = Dropped()
+
+    @property
+    def size(self) -> int:
+        """How far rows go; freed ones in between are empty."""
+        return len(self._keys)
+
+    def rows(self) -> list[tuple[ContainerKey, int]]:
+        """Every container that is remembered, and its row."""
+        return list(self._rows.items())
+
+    def containers(self, workload: Workload) -> list[str]:
+        """The containers of a workload that are remembered."""
+        return sorted(self._containers.get(workload, ()))
+
+    def key(self, row: int) -> ContainerKey | None:
+        """Whose row it is; None for a free one."""
+        return self._keys[row]
+
+    def row(self, key: ContainerKey) -> int | None:
+        return self._rows.get(key)
+
+    def ensure_row(self, key: ContainerKey) -> int:
+        """The row of a container, new where it has none."""
+        row = self._rows.get(key)
+        if row is not None:
+            return row
+        if self._free_rows:
+            row = self._free_rows.pop()
+        else:
+            row = len(self._keys)
+            self._keys.append(None)
+        self._rows[key], self._keys[row] = row, key
+        self._containers.setdefault(key.workload, []).append(key.container)
+        self.cpu.reserve(row + 1)
+        self.memory.reserve(row + 1)
+        if row >= len(self.samples):
+            grown = max(row + 1, len(self.samples) * 5 // 4 + 64)
+            more = grown - len(self.samples)
+            self.first_sample_at = np.pad(self.first_sample_at, (0, more), constant_values=np.nan)
+            self.last_sample_at = np.pad(self.last_sample_at, (0, more), constant_values=np.nan)
+            self.samples = np.pad(self.samples, (0, more))
+            self.oom_floor = np.pad(self.oom_floor, (0, more))
+            self.memory_interval = np.pad(
+                self.memory_interval, (0, more), constant_values=self._settings.memory_interval_seconds
+            )
+        return row
+
+    def forget(self, key: ContainerKey) -> None:
+        """Let go of a container's history. Its instances must be gone."""
+        row = self._rows.pop(key, None)
+        if row is None:
+            return
+        self._free_rows.append(row)
+        self._keys[row] = None
+        self._containers[key.workload].remove(key.container)
+        if not self._containers[key.workload]:
+            del self._containers[key.workload]
+        self.cpu.clear(row)
+        self.memory.clear(row)
+        self.first_sample_at[row] = self.last_sample_at[row] = np.nan
+        self.samples[row] = 0
+        self.oom_floor[row] = 0.0
+        self.memory_interval[row] = self._settings.memory_interval_seconds
+        self._oom.pop(row, None)
+        self._saved_windows.pop(row, None)
+
+    def ensure_instance(self, instance: InstanceKey, row: int) -> int:
+        """The place of a container in a pod, new where it has none; a saved window of it is taken up again."""
+        place = self._instances.get(instance)
+        if place is not None:
+            self._row_of[place] = row
+            return place
+        place = self._free_instances.pop() if self._free_instances else len(self._instances)
+        self._instances[instance] = place
+        if place >= len(self._peaks):
+            more = max(place + 1, len(self._peaks) * 5 // 4 + 64) - len(self._peaks)
+            self._row_of = np.pad(self._row_of, (0, more))
+            self._window_ends = np.pad(self._window_ends, (0, more))
+            self._peaks = np.pad(self._peaks, (0, more))
+            self._stamps = np.pad(self._stamps, (0, more))
+        self._row_of[place] = row
+        saved = self._saved_windows.get(row, {}).pop(instance.pod_uid, None)
+        self._window_ends[place] = saved.ends_at if saved else np.nan
+        self._peaks[place] = saved.peak_bytes if saved else np.nan
+        self._stamps[place] = np.nan
+        return place
+
+    def forget_instance(self, instance: InstanceKey) -> None:
+        """The pod is gone; what it showed stays in its row."""
+        place = self._instances.pop(instance, None)
+        if place is not None:
+            self._free_instances.append(place)
+
+    def add(self, instances: Ints, stamps: Floats, cpu_cores: Floats, memory_bytes: Floats, now: float) -> Ints:
+        """Count usage that arrived now, at most one sample per instance; NaN is "not told". The rows that were touched.
+
+        A stamp that was seen before is the same sample again. Stamps are compared and not trusted as times.
+        """
+        is_new = stamps != self._stamps[instances]
+        self.dropped.duplicate += int(len(instances) - is_new.sum())
+        self._stamps[instances[is_new]] = stamps[is_new]
+        has_cpu = is_new & np.isfinite(cpu_cores) & (cpu_cores >= 0)
+        has_memory = is_new & np.isfinite(memory_bytes) & (memory_bytes >= 0)
+        self.dropped.not_finite += int((is_new & ~has_cpu).sum() + (is_new & ~has_memory).sum())
+        rows = self._row_of[instances]
+        counted = rows[has_cpu]
+        at = np.full(len(counted), now)
+        self.cpu.add(counted, cpu_cores[has_cpu], np.full(len(counted), self._settings.cpu_sample_weight), at)
+        np.add.at(self.samples, counted, 1)
+        self._add_memory(instances[has_memory], memory_bytes[has_memory], now)
+        touched: Ints = rows[has_cpu | has_memory]
+        self.first_sample_at[touched] = np.fmin(self.first_sample_at[touched], now)
+        self.last_sample_at[touched] = np.fmax(self.last_sample_at[touched], now)
+        return touched
+
+    def _add_memory(self, instances: Ints, memory_bytes: Floats, now: float) -> None:
+        rows = self._row_of[instances]
+        intervals = self.memory_interval[rows]
+        ends, peaks = self._window_ends[instances], self._peaks[instances]
+        opens = ~(now < ends)
+        # The next window follows on the last one, whole intervals later.
+        steps = np.floor((now - np.where(np.isnan(ends), now, ends)) / intervals) + 1
+        new_ends = np.where(opens, np.where(np.isnan(ends), now, ends) + steps * intervals, ends)
+        grows = ~opens & (memory_bytes > peaks)
+        takes_back = np.flatnonzero(grows)
+        counts = np.flatnonzero(opens | grows)
+        self.memory.add(
+            np.concatenate((rows[takes_back], rows[counts])),
+            np.concatenate((peaks[takes_back], memory_bytes[counts])),
+            np.concatenate((np.full(len(takes_back), -1.0), np.ones(len(counts)))),
+            np.concatenate((ends[takes_back], new_ends[counts])),
+        )
+        self._window_ends[instances[counts]] = new_ends[counts]
+        self._peaks[instances[counts]] = memory_bytes[counts]
+
+    def add_oom(self, kill: OomKill, *, bump_ratio: float | None = None, min_bump_bytes: float | None = None) -> bool:
+        """Take a kill as evidence; False where it was counted before."""
+        settings = self._settings
+        row = self.ensure_row(ContainerKey(kill.workload, kill.container))
+        before = self.oom(row)
+        place = self._instances.get(InstanceKey(kill.pod_uid, kill.container))
+        peak = 0.0 if place is None or np.isnan(self._peaks[place]) else float(self._peaks[place])
+        after = after_kill(
+            before,
+            kill.kill_id,
+            kill.at,
+            max(float(kill.limit_bytes), peak, float(kill.request_bytes)),
+            settings.oom_bump_ratio if bump_ratio is None else bump_ratio,
+            settings.oom_min_bump_bytes if min_bump_bytes is None else min_bump_bytes,
+        )
+        self._oom[row] = after
+        self.oom_floor[row] = after.floor_bytes
+        return after is not before
+
+    def oom(self, row: int) -> OomEvidence:
+        """What kills have shown of a container."""
+        return self._oom.get(row, NO_EVIDENCE)
+
+    def was_counted(self, key: ContainerKey, kill_id: str) -> bool:
+        row = self._rows.get(key)
+        return row is not None and kill_id in self.oom(row).kill_ids
+
+    def expire_oom(self) -> list[int]:
+        """Drop floors that as much usage as is kept of history has passed without another kill. The rows changed.
+
+        Only usage that was seen counts: a gap ends no floor.
+        """
+        ended = [
+            row
+            for row, evidence in self._oom.items()
+            if evidence.floor_bytes and self.last_sample_at[row] - evidence.at > self._settings.history_seconds
+        ]
+        for row in ended:
+            self._oom[row] = OomEvidence(kill_ids=self._oom[row].kill_ids)
+            self.oom_floor[row] = 0.0
+        return ended
+
+    def settle(self) -> None:
+        """Let go of saved windows that no living instance has taken up."""
+        self._saved_windows.clear()
+
+    def last_heard_at(self, row: int) -> float | None:
+        """The newest sample or kill of a container."""
+        times = [float(self.last_sample_at[row]), self.oom(row).at or float("nan")]
+        known = [at for at in times if not np.isnan(at)]
+        return max(known, default=None)
+
+    def export(self, row: int) -> ContainerHistory:
+        """A container's history by itself, running windows included."""
+        windows = list(self._saved_windows.get(row, {}).values())
+        windows += self._windows_by_row().get(row, [])
+        return self._export(row, windows)
+
+    def export_many(self, rows: Iterable[int]) -> dict[int, ContainerHistory]:
+        """Several at once, with one look at the instances."""
+        by_row = self._windows_by_row()
+        return {
+            row: self._export(row, [*self._saved_windows.get(row, {}).values(), *by_row.get(row, [])]) for row in rows
+        }
+
+    def _windows_by_row(self) -> dict[int, list[MemoryWindow]]:
+        found: dict[int, list[MemoryWindow]] = {}
+        for instance, place in self._instances.items():
+            if not np.isnan(self._peaks[place]):
+                window = MemoryWindow(instance.pod_uid, float(self._window_ends[place]), float(self._peaks[place]))
+                found.setdefault(int(self._row_of[place]), []).append(window)
+        return found
+
+    def _export(self, row: int, windows: list[MemoryWindow]) -> ContainerHistory:
+        first, last = float(self.first_sample_at[row]), float(self.last_sample_at[row])
+        return ContainerHistory(
+            cpu=self.cpu.state(row),
+            memory=self.memory.state(row),
+            first_sample_at=None if np.isnan(first) else first,
+            last_sample_at=None if np.isnan(last) else last,
+            samples=int(self.samples[row]),
+            windows=tuple(sorted(windows, key=lambda window: window.pod_uid)),
+            oom=self.oom(row),
+        )
+
+    def restore(self, key: ContainerKey, saved: ContainerHistory) -> bool:
+        """Take up a saved history; False where the container already has one that is heard of as late."""
+        row = self.ensure_row(key)
+        known = self.last_heard_at(row)
+        if known is not None and known >= (saved.last_sample_at or saved.oom.at):
+            return False
+        if saved.cpu is not None:
+            self.cpu.load(row, saved.cpu)
+        if saved.memory is not None:
+            self.memory.load(row, saved.memory)
+        self.first_sample_at[row] = np.nan if saved.first_sample_at is None else saved.first_sample_at
+        self.last_sample_at[row] = np.nan if saved.last_sample_at is None else saved.last_sample_at
+        self.samples[row] = saved.samples
+        self._oom[row] = saved.oom
+        self.oom_floor[row] = saved.oom.floor_bytes
+        self._saved_windows[row] = {window.pod_uid: window for window in saved.windows}
+        for instance, place in self._instances.items():
+            if self._row_of[place] == row and instance.container == key.container:
+                window = self._saved_windows[row].pop(instance.pod_uid, None)
+                if window is not None:
+                    self._window_ends[place], self._peaks[place] = window.ends_at, window.peak_bytes
+        return True
+
+    def confidence(self) -> Floats:
+        """How much CPU history each row has, in confidence intervals of one sample a step; 0 where there is none."""
+        settings = self._settings
+        span = (self.last_sample_at - self.first_sample_at) / settings.confidence_interval_seconds
+        steps = settings.confidence_interval_seconds / settings.metrics_resolution_seconds
+        confidence = np.fmin(span, self.samples / max(steps, 1.0))
+        return np.nan_to_num(confidence[: self.size], nan=0.0)

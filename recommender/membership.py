@@ -1,0 +1,236 @@
+"""Which pods belong to which workload, and where their containers stand in the history.
+
+Owns the way from a sample's names to a place in the history, kept up by changes of pods and of their owners. Membership
+is by ownerReferences; labels never decide it.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from elastipod.owners import Owned, topmost_workload
+from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
+from recommender.histogram import Floats
+from recommender.history import History, InstanceKey
+
+
+@dataclass(slots=True)
+class _Member:
+    """A pod as it was last seen, and its workload."""
+
+    pod: Pod
+    workload: Workload
+
+
+@dataclass(slots=True)
+class _Workload:
+    """The pods of one workload."""
+
+    pods: set[str] = field(default_factory=set)
+
+
+class Membership:
+    """Pods by workload; places in the history for the containers of claimed workloads."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._members: dict[str, _Member] = {}
+        self._workloads: dict[Workload, _Workload] = {}
+        self._owned: dict[str, Owned] = {}
+        self._uids: dict[Workload, str] = {}
+        """Owners that exist, by what they are."""
+        self._heirs: dict[str, set[str]] = {}
+        """By an owner's UID: the keys of the pods and the UIDs of the owners that name it as theirs."""
+        self._claimed: set[Workload] = set()
+        self._places: dict[tuple[str, str, str], int] = {}
+        self._requests = np.zeros((0, 4))
+        self._live_since = np.zeros(0)
+        self.changed: set[Workload] = set()
+        """Workloads whose pods, requests or existence changed; the reader empties it."""
+
+    def place(self, namespace: str, pod: str, container: str) -> int:
+        """The instance of a sample; -1 where it is nobody's that is claimed."""
+        return self._places.get((namespace, pod, container), -1)
+
+    def workload(self, pod_key: str) -> Workload | None:
+        """The workload of a pod."""
+        member = self._members.get(pod_key)
+        return None if member is None else member.workload
+
+    def resolve(self, pod: Pod) -> Workload:
+        """The workload of a pod, whether or not it is among those known."""
+        return topmost_workload(pod, self._owned)
+
+    def pods(self, workload: Workload) -> list[Pod]:
+        """The pods of a workload, newest first."""
+        known = self._workloads.get(workload)
+        found = [self._members[key].pod for key in known.pods] if known else []
+        return sorted(found, key=lambda pod: (-pod.created_at, pod.name))
+
+    def exists(self, workload: Workload) -> bool:
+        """Whether the workload's own object is there."""
+        return workload in self._uids or (workload.kind == "Pod" and bool(self.pods(workload)))
+
+    def owner_of(self, workload: Workload) -> OwnerReference | None:
+        """What controls a workload, where something does."""
+        uid = self._uids.get(workload)
+        return None if uid is None else self._owned[uid].owner
+
+    def containers(self, workload: Workload) -> dict[str, Container | None]:
+        """The containers that count for a workload, as the newest pod has them.
+
+        Those of living pods; where none lives, as between two runs of a job, those of the last, or of the history.
+        """
+        pods = self.pods(workload)
+        living = [pod for pod in pods if not pod.is_terminal]
+        found: dict[str, Container | None] = {}
+        for pod in living or pods[:1]:
+            for container in pod.sized_containers:
+                found.setdefault(container.name, container)
+        if not found:
+            found = dict.fromkeys(self._history.containers(workload))
+        return found
+
+    def requests(self) -> Floats:
+        """Per row: least and most cores, least and most bytes that living pods ask; NaN where none asks."""
+        self._reserve(self._history.size)
+        return self._requests[: self._history.size]
+
+    def live_since(self) -> Floats:
+        """Per row: since when one of its pods has been running; NaN where none is."""
+        self._reserve(self._history.size)
+        return self._live_since[: self._history.size]
+
+    def claim(self, workload: Workload) -> None:
+        """Remember the usage of this workload too."""
+        if workload not in self._claimed:
+            self._claimed.add(workload)
+            self._place_all(workload)
+
+    def unclaim(self, workload: Workload) -> None:
+        """Remember its usage no longer."""
+        if workload in self._claimed:
+            self._claimed.remove(workload)
+            for pod in self.pods(workload):
+                self._drop_places(pod)
+
+    def set_pod(self, key: str, pod: Pod | None) -> None:
+        """A pod appeared, changed or is gone."""
+        old = self._members.get(key)
+        if old is not None and (pod is None or pod.uid != old.pod.uid):
+            self._remove(key, old)
+            old = None
+        if pod is None:
+            return
+        workload = topmost_workload(pod, self._owned)
+        if old is not None and old.workload != workload:
+            self._remove(key, old)
+        self._members[key] = _Member(pod, workload)
+        self._workloads.setdefault(workload, _Workload()).pods.add(key)
+        if pod.owner is not None:
+            self._heirs.setdefault(pod.owner.uid, set()).add(key)
+        self.changed.add(workload)
+        if workload in self._claimed:
+            self._place_pod(pod, workload)
+            self._measure(workload)
+
+    def set_owned(self, old: Owned | None, new: Owned | None) -> None:
+        """An owner appeared, changed or is gone. What is gone still counts for the pods that name it."""
+        if new is None:
+            if old is not None:
+                workload = Workload(old.namespace, old.kind, old.name)
+                if self._uids.get(workload) == old.uid:
+                    del self._uids[workload]
+                self.changed.add(workload)
+                if not self._heirs.get(old.uid):
+                    self._owned.pop(old.uid, None)
+            return
+        workload = Workload(new.namespace, new.kind, new.name)
+        if workload not in self._uids:
+            self.changed.add(workload)
+        self._uids[workload] = new.uid
+        known = self._owned.get(new.uid)
+        self._owned[new.uid] = new
+        if new.owner is not None:
+            self._heirs.setdefault(new.owner.uid, set()).add(new.uid)
+        if known is None or known.owner != new.owner:
+            for key in self._pods_under(new.uid, 8):
+                self.set_pod(key, self._members[key].pod)
+
+    def _pods_under(self, uid: str, levels: int) -> list[str]:
+        found: list[str] = []
+        for heir in sorted(self._heirs.get(uid, ())):
+            if heir in self._members:
+                found.append(heir)
+            elif levels > 1:
+                found += self._pods_under(heir, levels - 1)
+        return found
+
+    def _remove(self, key: str, member: _Member) -> None:
+        self._drop_places(member.pod)
+        del self._members[key]
+        known = self._workloads[member.workload]
+        known.pods.discard(key)
+        if not known.pods:
+            del self._workloads[member.workload]
+        owner = member.pod.owner
+        if owner is not None and owner.uid in self._heirs:
+            self._heirs[owner.uid].discard(key)
+            if not self._heirs[owner.uid]:
+                del self._heirs[owner.uid]
+                gone = self._owned.get(owner.uid)
+                if gone is not None and self._uids.get(Workload(gone.namespace, gone.kind, gone.name)) != gone.uid:
+                    del self._owned[owner.uid]
+        self.changed.add(member.workload)
+        if member.workload in self._claimed:
+            self._measure(member.workload)
+
+    def _place_all(self, workload: Workload) -> None:
+        for pod in self.pods(workload):
+            self._place_pod(pod, workload)
+        self._measure(workload)
+
+    def _place_pod(self, pod: Pod, workload: Workload) -> None:
+        if pod.is_terminal:
+            self._drop_places(pod)
+            return
+        for container in pod.sized_containers:
+            row = self._history.ensure_row(ContainerKey(workload, container.name))
+            place = self._history.ensure_instance(InstanceKey(pod.uid, container.name), row)
+            self._places[pod.namespace, pod.name, container.name] = place
+
+    def _drop_places(self, pod: Pod) -> None:
+        for container in pod.sized_containers:
+            self._places.pop((pod.namespace, pod.name, container.name), None)
+            self._history.forget_instance(InstanceKey(pod.uid, container.name))
+
+    def _measure(self, workload: Workload) -> None:
+        """Take down what the living pods of a workload ask and since when they run."""
+        by_name: dict[str, list[tuple[Pod, Container]]] = {}
+        for pod in self.pods(workload):
+            for container in pod.sized_containers:
+                by_name.setdefault(container.name, []).append((pod, container))
+        for name, shown in by_name.items():
+            row = self._history.row(ContainerKey(workload, name))
+            if row is None:
+                continue
+            self._reserve(row + 1)
+            living = [(pod, container) for pod, container in shown if not pod.is_terminal]
+            cores = [one.requests.cpu_millicores / 1000 for _, one in living if one.requests.cpu_millicores is not None]
+            amounts = [float(one.requests.memory_bytes) for _, one in living if one.requests.memory_bytes is not None]
+            self._requests[row] = (*_ends(cores), *_ends(amounts))
+            running = [one.started_at or pod.created_at for pod, one in living if one.is_running]
+            self._live_since[row] = min(running, default=math.nan)
+
+    def _reserve(self, rows: int) -> None:
+        if rows > len(self._live_since):
+            more = max(rows, len(self._live_since) * 5 // 4 + 64) - len(self._live_since)
+            self._requests = np.pad(self._requests, ((0, more), (0, 0)), constant_values=np.nan)
+            self._live_since = np.pad(self._live_since, (0, more), constant_values=np.nan)
+
+
+def _ends(amounts: Iterable[float]) -> tuple[float, float]:
+    found = list(amounts)
+    return (min(found), max(found)) if found else (math.nan, math.nan)

@@ -1,0 +1,430 @@
+"""The recommender at work: reads usage and pods, recommends, writes statuses and checkpoints.
+
+Owns the edges. What is learned and decided is recommending.py's matter.
+"""
+
+import asyncio
+import heapq
+import zlib
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, TypeVar
+
+from elastipod.api import AutoscalerStatus
+from elastipod.clock import Clock
+from elastipod.kube.connection import Connection, PatchType
+from elastipod.kube.errors import Conflict, Invalid, KubeError, NotFound
+from elastipod.kube.reflector import Reflector
+from elastipod.kube.resources import (
+    AUTOSCALERS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    LIMIT_RANGES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+)
+from elastipod.kube.rows import decode_limit_range, decode_node, decode_pod, metadata_decoder
+from elastipod.limits import LimitRange
+from elastipod.owners import Owned
+from elastipod.pods import ContainerKey, Node, Pod
+from elastipod.quantities import NOTHING
+from elastipod.telemetry import Metrics, get_logger
+from recommender.checkpoints import to_checkpoint
+from recommender.claims import Claim, decode_claim
+from recommender.history import ContainerHistory
+from recommender.oomkills import oom_kills, shows_new_kill
+from recommender.recommending import Recommendations
+from recommender.samples import OomKill
+from recommender.settings import RecommenderSettings
+from recommender.sources.metrics_api import MetricsApiSource, UsageReading, UsageSource
+from recommender.status import status_patch
+from recommender.store import CheckpointStore
+from recommender.timeline import Timeline
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+_OWNERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
+_CHAIN: Final = (REPLICA_SETS, JOBS)
+"""Owners that have owners: without them a pod's workload is not known."""
+
+
+class Recommender:
+    """Usage in, recommendations out."""
+
+    name = "recommender"
+
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        settings: RecommenderSettings,
+        *,
+        source: UsageSource | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.interval_seconds = settings.interval_seconds
+        self.wake = asyncio.Event()
+        self.recommendations = Recommendations(settings)
+        self._connection = connection
+        self._clock = clock
+        self._settings = settings
+        self._source = source or MetricsApiSource(connection, settings.namespace)
+        self._store = CheckpointStore(connection, clock, settings)
+        self._timeline = Timeline(clock)
+        self._read_at: float | None = None
+        self._collected_at = clock.monotonic()
+        self._written_at: dict[str, float] = {}
+        self._urgent: set[str] = set()
+        self._saved_at: dict[ContainerKey, float] = {}
+        self._due: set[ContainerKey] = set()
+        self._changed_pods: dict[str, Pod | None] = {}
+        self._told_kills: list[tuple[Pod | None, Pod]] = []
+        self._changed_owners: list[tuple[Owned | None, Owned | None]] = []
+        self._changed_claims: dict[str, Claim | None] = {}
+        self._namespaces: set[str] = set()
+        self._nodes_changed = False
+        self._bad_values = self._bad_entries = 0
+        self._pods = self._reflector(PODS, decode_pod, self._on_pod)
+        self._claims = self._reflector(AUTOSCALERS, decode_claim, self._on_claim)
+        self._limit_ranges = self._reflector(LIMIT_RANGES, decode_limit_range, self._on_limit_range)
+        self._nodes = Reflector(connection, NODES, decode_node, clock, on_change=self._on_node)
+        self._owners = {
+            resource: self._reflector(resource, metadata_decoder(resource.kind), self._on_owned) for resource in _OWNERS
+        }
+        metrics = metrics or Metrics()
+        self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
+        self._checkpoint_writes = metrics.counter("recommender_checkpoint_writes", "Checkpoints written", "outcome")
+        self._samples = metrics.gauge("recommender_samples", "Usage samples since the start", "outcome")
+        self._containers = metrics.gauge("recommender_containers", "Containers with a history")
+        self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
+
+    async def watch(self) -> None:
+        """Keep what is known of the cluster fresh, for ever."""
+        reflectors: list[Reflector[Any]] = [
+            self._pods,
+            self._claims,
+            self._limit_ranges,
+            self._nodes,
+            *self._owners.values(),
+        ]
+        await asyncio.gather(*(reflector.run() for reflector in reflectors))
+
+    async def run_once(self) -> None:
+        """Read usage, learn, decide, write what matters."""
+        if not self._is_synced:
+            # The first runs come before the first lists; the watches wake us when there is something.
+            return
+        now = self._timeline.now()
+        self._take_changes()
+        loaded = await self._load(now)
+        kills = self._take_pods(loaded, now)
+        reading = await self._read_usage()
+        known = self.recommendations
+
+        def think() -> set[str]:
+            known.learn(reading.samples, now)
+            return known.decide(now)
+
+        dirty = await asyncio.to_thread(think) if self._settings.threads else think()
+        self._count(reading, kills)
+        await self._write_statuses(dirty, now)
+        await self._save_checkpoints(now)
+        await self._collect(now)
+
+    async def save(self) -> None:
+        """Save every container's history now, as before a planned stop."""
+        now = self._timeline.now()
+        self._due.update(key for key, _ in self.recommendations.history.rows())
+        await self._save_checkpoints(now, most=len(self._due))
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """What is known of a pod (`namespace/name`): samples, evidence, recommendation, caps."""
+        workload = self.recommendations.members.workload(key)
+        if workload is None:
+            return None
+        facts = self.recommendations.explain(workload, self._timeline.now())
+        return {"pod": key, **facts, "next_run_seconds": self.interval_seconds}
+
+    # What the watches tell; taken up at the next run.
+
+    def _reflector(
+        self,
+        resource: Any,
+        decode: Callable[[Any], T],
+        on_change: Callable[[str, T | None, T | None], None],
+    ) -> Reflector[T]:
+        return Reflector(
+            self._connection,
+            resource,
+            decode,
+            self._clock,
+            namespace=self._settings.namespace or None,
+            on_change=on_change,
+        )
+
+    @property
+    def _is_synced(self) -> bool:
+        return self._pods.synced and self._claims.synced and all(self._owners[resource].synced for resource in _CHAIN)
+
+    def _on_pod(self, key: str, old: Pod | None, new: Pod | None) -> None:
+        self._changed_pods[key] = new
+        if new is not None and shows_new_kill(old, new):
+            self._told_kills.append((old, new))
+            self.wake.set()
+
+    def _on_claim(self, key: str, old: Claim | None, new: Claim | None) -> None:
+        self._changed_claims[key] = new
+        # What changes in a status alone is mostly our own writing.
+        if old is None or new is None or (old.uid, old.generation) != (new.uid, new.generation):
+            self._urgent.add(key)
+            self.wake.set()
+
+    def _on_owned(self, _: str, old: Owned | None, new: Owned | None) -> None:
+        self._changed_owners.append((old, new))
+
+    def _on_limit_range(self, _: str, old: LimitRange | None, new: LimitRange | None) -> None:
+        self._namespaces.update(one.namespace for one in (old, new) if one is not None)
+
+    def _on_node(self, _: str, old: Node | None, new: Node | None) -> None:
+        if old is None or new is None or old.allocatable != new.allocatable:
+            self._nodes_changed = True
+
+    # One run, step by step.
+
+    def _take_changes(self) -> None:
+        """Owners, claims, LimitRanges and nodes as they are now."""
+        known = self.recommendations
+        owners, self._changed_owners = self._changed_owners, []
+        for old, new in owners:
+            known.members.set_owned(old, new)
+        claims, self._changed_claims = self._changed_claims, {}
+        for key, claim in claims.items():
+            is_ours = claim is not None and claim.recommender in self._settings.recommender_names
+            known.set_claim(key, claim if is_ours else None)
+        if self._namespaces:
+            for namespace in self._namespaces:
+                found = tuple(one for one in self._limit_ranges.items.values() if one.namespace == namespace)
+                known.set_limit_ranges(namespace, found)
+            self._namespaces = set()
+        if self._nodes_changed:
+            self._nodes_changed = False
+            largest = NOTHING
+            for node in self._nodes.items.values():
+                largest = largest.largest(node.allocatable)
+            known.set_largest_node(largest)
+
+    async def _load(self, now: float) -> list[Claim]:
+        """Look for saved histories of claims that are new to us; until that succeeds no advice for them."""
+        fresh = self.recommendations.unloaded()
+        if not fresh:
+            return []
+        try:
+            found = await self._store.load(fresh, now)
+        except KubeError as error:
+            log.warning("saved history can not be read, so the claims wait", claims=len(fresh), error=str(error))
+            self.recommendations.mark(claim.key for claim in fresh)
+            return []
+        for claim in fresh:
+            saved = found[claim.key]
+            self.recommendations.loaded(claim.key, saved.histories, saved.unusable)
+        return fresh
+
+    def _take_pods(self, loaded: list[Claim], now: float) -> int:
+        """Kills first, while what their pods had used is still at hand; then the pods as they are now. New kills."""
+        known = self.recommendations
+        told, self._told_kills = self._told_kills, []
+        kills = [kill for old, new in told for kill in oom_kills(old, new, known.members.resolve(new), now)]
+        counted = self._learn_kills(kills, now)
+        changed, self._changed_pods = self._changed_pods, {}
+        for key, pod in changed.items():
+            known.members.set_pod(key, pod)
+        for claim in loaded:
+            if claim.target is not None:
+                before_us = [
+                    kill for pod in known.members.pods(claim.target) for kill in oom_kills(None, pod, claim.target, now)
+                ]
+                counted += self._learn_kills(before_us, now)
+        if loaded:
+            known.history.settle()
+        return counted
+
+    def _learn_kills(self, kills: Iterable[OomKill], now: float) -> int:
+        counted = 0
+        for kill in kills:
+            if now - kill.at > self._settings.history_seconds or not self.recommendations.learn_kill(kill):
+                continue
+            counted += 1
+            self._due.add(ContainerKey(kill.workload, kill.container))
+            self._urgent.update(self.recommendations.claims_of(kill.workload))
+            log.info(
+                "container was killed for memory",
+                workload=str(kill.workload),
+                container=kill.container,
+                limit_bytes=kill.limit_bytes,
+            )
+        return counted
+
+    async def _read_usage(self) -> UsageReading:
+        """Usage, unless it was read a moment ago; a source that fails lowers nothing."""
+        at = self._clock.monotonic()
+        if self._read_at is not None and at - self._read_at < 0.9 * self.interval_seconds:
+            return UsageReading()
+        try:
+            reading = await self._source.read()
+        except KubeError as error:
+            if not self.recommendations.source_problem:
+                log.warning("no usage can be read", error=str(error))
+            self.recommendations.source_problem = str(error)[:200]
+            return UsageReading()
+        self._read_at = at
+        self.recommendations.source_problem = ""
+        return reading
+
+    async def _write_statuses(self, dirty: set[str], now: float) -> None:
+        writes: list[Coroutine[Any, Any, None]] = []
+        for key in sorted(dirty):
+            claim = self.recommendations.claim(key)
+            if claim is None:
+                continue
+            since = now - self._written_at.get(key, 0.0)
+            if key not in self._urgent and since < self._settings.status_interval_seconds:
+                continue
+            status = self.recommendations.status(key, now)
+            is_first = key not in self._written_at
+            if not self.recommendations.is_worth_writing(key, status, is_first=is_first):
+                self._done(key)
+                continue
+            writes.append(self._write_status(key, claim, status, now))
+        await self._all(writes)
+
+    async def _write_status(self, key: str, claim: Claim, status: AutoscalerStatus, now: float) -> None:
+        try:
+            await self._connection.patch(
+                AUTOSCALERS,
+                claim.namespace,
+                claim.name,
+                status_patch(claim.uid, status),
+                patch_type=PatchType.JSON,
+                subresource="status",
+            )
+        except (NotFound, Invalid, Conflict) as error:
+            # Gone, or another of the same name by now: the watch will tell.
+            self._status_writes.labels("refused").inc()
+            log.warning("status not taken", autoscaler=key, error=str(error))
+            self._written_at[key] = now
+            self._urgent.discard(key)
+            return
+        except KubeError as error:
+            self._status_writes.labels("failed").inc()
+            log.warning("status not written, tried again at the next run", autoscaler=key, error=str(error))
+            return
+        self._status_writes.labels("written").inc()
+        self._written_at[key] = now
+        self.recommendations.wrote(key, status)
+        if claim.target is not None:
+            names = self.recommendations.history.containers(claim.target)
+            self._due.update(ContainerKey(claim.target, name) for name in names)
+        self._done(key)
+
+    def _done(self, key: str) -> None:
+        self._urgent.discard(key)
+        self.recommendations.settled(key)
+
+    async def _save_checkpoints(self, now: float, most: int | None = None) -> None:
+        """Save what is due: first what moved, then what was saved longest ago."""
+        most = self._settings.most_checkpoints_per_run if most is None else most
+        known = self.recommendations
+        oldest_first = heapq.nsmallest(
+            most,
+            (
+                (key not in self._due, self._saved_at.get(key, 0.0), key)
+                for key, _ in known.history.rows()
+                if key in self._due or self._is_old(key, now)
+            ),
+        )
+        rows = {key: row for _, _, key in oldest_first if (row := known.history.row(key)) is not None}
+        histories = known.history.export_many(rows.values())
+        writes = []
+        for key, row in rows.items():
+            history = histories[row]
+            self._due.discard(key)
+            if history.last_sample_at is None and not history.oom.kills:
+                continue
+            for holder in known.claims_of(key.workload):
+                claim = known.claim(holder)
+                if claim is not None and holder not in known.unloaded_keys():
+                    writes.append(self._save(key, claim, history, now))
+        await self._all(writes)
+
+    def _is_old(self, key: ContainerKey, now: float) -> bool:
+        """Whether a container was not saved for an interval; the first saves are spread over one."""
+        saved_at = self._saved_at.get(key)
+        interval = self._settings.checkpoint_interval_seconds
+        if saved_at is None:
+            spread = zlib.crc32(str(key.workload).encode()) / 2**32
+            saved_at = self._saved_at[key] = now - spread * interval
+        return now - saved_at >= interval
+
+    async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
+        checkpoint = to_checkpoint(claim.namespace, claim.name, key.container, history, now)
+        try:
+            await self._store.save(checkpoint)
+        except KubeError as error:
+            self._checkpoint_writes.labels("failed").inc()
+            self._due.add(key)
+            log.warning("history not saved, tried again at the next run", container=str(key), error=str(error))
+            return
+        self._checkpoint_writes.labels("written").inc()
+        self._saved_at[key] = now
+
+    async def _collect(self, now: float) -> None:
+        """Now and then, forget what is over and delete checkpoints that belong to nothing."""
+        at = self._clock.monotonic()
+        if at - self._collected_at < self._settings.checkpoint_gc_seconds or self.recommendations.unloaded():
+            return
+        self._collected_at = at
+        known = self.recommendations
+        forgotten = set()
+        for key in known.expire(now):
+            self._saved_at.pop(key, None)
+            for holder in known.claims_of(key.workload):
+                namespace, _, name = holder.partition("/")
+                forgotten.add((namespace, name, key.container))
+        self._written_at = {key: at for key, at in self._written_at.items() if known.claim(key) is not None}
+        try:
+            deleted = await self._store.collect(forgotten)
+        except KubeError as error:
+            log.warning("old checkpoints not looked for", error=str(error))
+            return
+        if deleted:
+            log.info("checkpoints deleted that belonged to nothing", count=deleted)
+
+    def _count(self, reading: UsageReading, kills: int) -> None:
+        counts, dropped = self.recommendations.counts, self.recommendations.history.dropped
+        self._bad_values += reading.bad_values
+        self._bad_entries += reading.bad_entries
+        for outcome, count in (
+            ("counted", counts.counted),
+            ("unclaimed", counts.unclaimed),
+            ("implausible", counts.implausible),
+            ("duplicate", counts.duplicate + dropped.duplicate),
+            ("bad_value", self._bad_values),
+            ("bad_entry", self._bad_entries),
+        ):
+            self._samples.labels(outcome).set(count)
+        self._containers.set(len(self.recommendations.history.rows()))
+        self._oom_kills.inc(kills)
+
+    async def _all(self, writes: list[Coroutine[Any, Any, None]]) -> None:
+        """A few at a time."""
+        places = asyncio.Semaphore(self._settings.most_writes_at_once)
+
+        async def one(write: Coroutine[Any, Any, None]) -> None:
+            async with places:
+                await write
+
+        await asyncio.gather(*(one(write) for write in writes))

@@ -1,0 +1,135 @@
+"""Usage from metrics.k8s.io.
+
+Owns the reading of PodMetrics. One bad entry costs only itself; what makes no sense is left out and counted.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.clock import from_rfc3339
+from elastipod.kube.connection import Connection
+from elastipod.kube.listing import list_raw
+from elastipod.kube.resources import POD_METRICS
+from elastipod.quantities import QuantityError, parse_nano
+from recommender.samples import UsageSample
+
+_MOST_CORES: Final = 100_000.0
+_MOST_BYTES: Final = 1e15
+
+
+@dataclass(slots=True)
+class UsageReading:
+    """What a source told at one time."""
+
+    samples: list[UsageSample] = field(default_factory=list)
+    bad_values: int = 0
+    bad_entries: int = 0
+
+
+class UsageSource(Protocol):
+    """Where usage comes from."""
+
+    async def read(self) -> UsageReading:
+        """The newest sample of each container. Raises KubeError when there is no answer."""
+        ...
+
+
+class _Meta(Struct, gc=False):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Usage(Struct, gc=False):
+    cpu: str | int | float | None = None
+    memory: str | int | float | None = None
+
+
+class _Container(Struct, gc=False):
+    name: str = ""
+    usage: _Usage | None = None
+
+
+class _PodMetrics(Struct, gc=False):
+    metadata: _Meta
+    timestamp: str = ""
+    containers: list[_Container] | None = None
+
+
+_pod_metrics: Final = msgspec.json.Decoder(_PodMetrics)
+
+
+class MetricsApiSource:
+    """metrics.k8s.io through the API server."""
+
+    def __init__(self, connection: Connection, namespace: str = "") -> None:
+        self._connection = connection
+        self._namespace = namespace or None
+
+    async def read(self) -> UsageReading:
+        found = await list_raw(self._connection, POD_METRICS, namespace=self._namespace)
+        reading = UsageReading()
+        for raw in found.items:
+            read_pod_metrics(raw, reading)
+        return reading
+
+
+def read_pod_metrics(raw: bytes | msgspec.Raw, into: UsageReading) -> None:
+    """One PodMetrics object as samples."""
+    try:
+        pod = _pod_metrics.decode(raw)
+        # The stamp tells one sample from the next; a strange one only loses that.
+        measured_at = from_rfc3339(pod.timestamp) if pod.timestamp else math.nan
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        into.bad_entries += 1
+        return
+    except (ValueError, OverflowError):
+        measured_at = math.nan
+    if not pod.metadata.name or not pod.metadata.namespace:
+        into.bad_entries += 1
+        return
+    for container in pod.containers or ():
+        # Pod-level series carry no container, or the sandbox's.
+        if container.name in ("", "POD"):
+            into.bad_entries += 1
+            continue
+        usage = container.usage or _Usage()
+        cpu = _amount(usage.cpu, _MOST_CORES, into)
+        memory = _amount(usage.memory, _MOST_BYTES, into)
+        if cpu is not None or memory is not None:
+            into.samples.append(
+                UsageSample(pod.metadata.namespace, pod.metadata.name, container.name, measured_at, cpu, memory)
+            )
+
+
+def _amount(text: str | float | None, most: float, into: UsageReading) -> float | None:
+    """Cores or bytes; None for what is missing or makes no sense."""
+    if text is None:
+        return None
+    if isinstance(text, str):
+        amount = _usual(text)
+        if amount is None:
+            try:
+                amount = parse_nano(text) / 1e9
+            except QuantityError:
+                into.bad_values += 1
+                return None
+    else:
+        amount = float(text)
+    if not 0 <= amount <= most:
+        into.bad_values += 1
+        return None
+    return amount
+
+
+def _usual(text: str) -> float | None:
+    """The two forms that metrics-server writes, without the whole grammar: `95647727n`, `12345Ki`."""
+    if len(text) < 19:
+        if text[-1:] == "n" and text[:-1].isdecimal():
+            return int(text[:-1]) / 1e9
+        if text[-2:] == "Ki" and text[:-2].isdecimal():
+            return int(text[:-2]) * 1024.0
+    return None
