@@ -68,8 +68,8 @@ class ApiServer:
         """Both are set by the node; without a usage source, metrics.k8s.io shows what was written to it."""
         self._clock = clock
         self._deletion = Deletion(store, clock)
-        self._admission = Admission(store, checks_node_capacity=checks_node_capacity)
-        self._writing = Writing(store, clock, spread, self._admission, self._deletion)
+        admission = Admission(store, checks_node_capacity=checks_node_capacity)
+        self._writing = Writing(store, clock, spread, admission, self._deletion)
         self._make_first_objects()
 
     def handle(self, request: Request) -> Response:
@@ -102,7 +102,7 @@ class ApiServer:
             self._measure(target.kind, self.usage)
         if not target.name:
             if request.flag("watch"):
-                return listing.watch_response(self.store, request, target)
+                return listing.watch_response(self.store, request, target, self._clock.now)
             return listing.list_response(self.store, request, target, self._clock.now())
         if request.flag("watch"):
             raise bad_request("a watch of one object is written as a list with fieldSelector=metadata.name=NAME")
@@ -132,7 +132,7 @@ class ApiServer:
                 entry = self._found(target)
                 bound = binding(entry, body, to_rfc3339(self._clock.now()))
                 if not dry_run:
-                    self._admission.count(self.store.put(POD, bound))
+                    self.store.put(POD, bound)
                 return answer(success({"name": entry.name, "kind": "pods"}), 201)
         raise method_not_allowed()
 
@@ -198,9 +198,7 @@ class ApiServer:
     def _delete_one(self, entry: Entry, options: Json, *, dry_run: bool) -> Entry:
         if dry_run:
             return entry
-        last = self._deletion.delete(entry, options)
-        self._admission.count(last)
-        return last
+        return self._deletion.delete(entry, options)
 
     def _evict(self, target: Target, body: Json, *, dry_run: bool) -> Response:
         entry = self._found(target)

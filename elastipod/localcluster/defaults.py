@@ -35,6 +35,8 @@ def complete_new(kind: Kind, json: Json) -> None:
     if kind is POD:
         set_resource_defaults(json["spec"])
         json["status"]["qosClass"] = qos_class(json["spec"])
+    elif kind.id == "jobs.batch" and not json["spec"].get("manualSelector"):
+        _set_job_selector(json)
 
 
 def complete_change(kind: Kind, json: Json) -> None:
@@ -69,3 +71,13 @@ def _set_rollout_defaults(spec: Json) -> None:
         rolling.setdefault("maxSurge", "25%")
     spec.setdefault("progressDeadlineSeconds", 600)
     spec.setdefault("revisionHistoryLimit", 10)
+
+
+def _set_job_selector(json: Json) -> None:
+    """A job's pods are told apart by the job's uid."""
+    name, uid = json["metadata"]["name"], json["metadata"]["uid"]
+    template = json["spec"]["template"]
+    meta = template.get("metadata") or {}
+    ours = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "job-name": name}
+    template["metadata"] = {**meta, "labels": {**(meta.get("labels") or {}), **ours}}
+    json["spec"]["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}

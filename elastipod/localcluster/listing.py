@@ -63,7 +63,7 @@ def plain_list(kind: Kind, entries: list[Entry], version: int) -> Response:
     return _list(kind, entries, {"resourceVersion": str(version)})
 
 
-def watch_response(store: Store, request: Request, target: Target) -> Response:
+def watch_response(store: Store, request: Request, target: Target, now: Callable[[], float]) -> Response:
     """The changes of a collection as they come."""
     if target.kind.is_volatile:
         raise method_not_allowed("metrics.k8s.io can not be watched")
@@ -80,16 +80,16 @@ def watch_response(store: Store, request: Request, target: Target) -> Response:
         initial=initial,
         bookmarks=request.flag("allowWatchBookmarks") or initial,
         timeout_seconds=min(float(_number(request, "timeoutSeconds") or _WATCH_SECONDS), _WATCH_SECONDS),
-        render=_renderer(request),
+        render=_renderer(request, now),
     )
     return Response(200, stream=watch.events())
 
 
-def _renderer(request: Request) -> Callable[[Entry], bytes]:
+def _renderer(request: Request, now: Callable[[], float]) -> Callable[[Entry], bytes]:
     if not tables.is_wanted(request.accept):
         return lambda entry: entry.raw
     include = request.query.get("includeObject", "")
-    return lambda entry: encode(tables.table(entry.kind, [entry], None, include))
+    return lambda entry: encode(tables.table(entry.kind, [entry], now(), include))
 
 
 def _matcher(request: Request, target: Target) -> Callable[[Entry], bool]:

@@ -54,6 +54,8 @@ def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
     spec.setdefault("securityContext", {})
     for container in containers_of(spec):
         container.setdefault("resources", {})
+        for port in container.get("ports") or ():
+            port.setdefault("protocol", "TCP")
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     set_resource_defaults(spec)
 
@@ -182,3 +184,10 @@ def largest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The larger of the two for every key of either."""
     keys = (*one, *(key for key in other if key not in one))
     return {key: max(one.get(key, other.get(key, 0)), other.get(key, one.get(key, 0))) for key in keys}
+
+
+def show_amount(key: str, amount: int) -> str:
+    """Billionths as Kubernetes would write them: memory with a binary suffix where it is exact."""
+    if key.endswith("memory") and amount % (1024 * _NANO) == 0:
+        return format_memory(amount // _NANO)
+    return canonical_quantity(f"{amount}n")

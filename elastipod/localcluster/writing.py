@@ -71,7 +71,6 @@ class Writing:
         self._deletion.collect(entry)
         if kind is EVENT:
             self._forget_old_events()
-        self._admission.count(entry)
         return entry
 
     def update(
@@ -91,7 +90,7 @@ class Writing:
         if old is None:
             raise not_found(kind.id, name)
         json = alter(_copy(old))
-        validation.check_shape(kind, json, strict=strict)
+        validation.check_shape(kind, json, strict=strict, unless_equal=old.json)
         self._check_envelope(kind, namespace, json, name)
         if subresource == "resize":
             json = resize.kept_changes(old.json, json)
@@ -107,9 +106,7 @@ class Writing:
             self._admission.check_change(old, json, subresource)
         if dry_run:
             return _unsaved(kind, json)
-        entry = self._deletion.settle(self._store.put(kind, json))
-        self._admission.count(entry)
-        return entry
+        return self._deletion.settle(self._store.put(kind, json))
 
     def _problems(self, kind: Kind, old: Json, json: Json, subresource: str) -> list[Problem]:
         if subresource == "resize":
