@@ -123,9 +123,8 @@ class Leadership:
     async def wait_until_lost(self) -> None:
         """Return once we no longer lead."""
         while self._renewed_at is not None and self.is_leader:
-            await self._clock.sleep(
-                max(self._renewed_at + self._times.renew_deadline_seconds - self._clock.monotonic(), 0.0)
-            )
+            left = self._renewed_at + self._times.renew_deadline_seconds - self._clock.monotonic()
+            await self._clock.sleep(min(max(left, 0.0), self._times.retry_seconds))
 
     def guarded(self, connection: Connection) -> Connection:
         """The connection with its writes fenced: refused where we do not lead, cut off before another may."""

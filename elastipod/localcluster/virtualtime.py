@@ -30,7 +30,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
         """Refused: threads have no place in a run that must be repeatable."""
         raise RuntimeError(f"{func!r}{args!r} asks for a thread of {executor}, which a simulation does not have")

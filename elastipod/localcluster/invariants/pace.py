@@ -1,0 +1,92 @@
+"""What may not go on for too long, too often, or on too little knowledge."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+from elastipod.kube.resources import AUTOSCALERS, PODS
+from elastipod.localcluster.invariants import OURS, Invariant, Violation, World
+from elastipod.localcluster.trace import Write
+from elastipod.quantities import parse_cpu, parse_memory
+
+_MOST_HELD_SECONDS: Final = 5.5
+_MINUTE: Final = 60.0
+_SETTLING_SECONDS: Final = 120.0
+
+
+class HoldsEnd(Invariant):
+    """I4: nothing is held longer than its deadline and half a second."""
+
+    name = "I4"
+
+    def at_pause(self, world: World, /) -> Iterable[Violation]:
+        for hold in world.holds():
+            seconds = (world.now() if hold.ended_at is None else hold.ended_at) - hold.since
+            if seconds > _MOST_HELD_SECONDS:
+                yield self.broken(world, hold.container, f"held for {seconds:.2f} s")
+
+
+class NothingShrinksUnseen(Invariant):
+    """I7: while no usage is to be had, no target is lowered."""
+
+    name = "I7"
+
+    def after_write(self, world: World, write: Write, /) -> Iterable[Violation]:
+        if write.part not in OURS or write.call.resource is not AUTOSCALERS or not write.is_accepted:
+            return
+        if write.before is None or write.after is None:
+            return
+        since = world.metrics_lost_since(write.after.namespace)
+        if since is None or world.now() - since < _SETTLING_SECONDS:
+            return
+        before, after = _targets(write.before.json), _targets(write.after.json)
+        for key, amount in before.items():
+            if after.get(key, amount) < amount:
+                lost = world.now() - since
+                told = f"{key[1]} target {amount} was lowered to {after[key]}, {lost:.0f} s after the last sample"
+                yield self.broken(world, f"{write.after.namespace}/{write.after.name}/{key[0]}", told)
+
+
+class NothingRunsAway(Invariant):
+    """I10: each object gets at most one status a minute and two resizes, and refusals are not insisted on."""
+
+    name = "I10"
+
+    def __init__(self, *, statuses: int = 1, resizes: int = 2, refusals: int = 12) -> None:
+        self._most = {"status": statuses, "resize": resizes, "refusal": refusals}
+        self._recent: dict[tuple[str, str, str], deque[float]] = defaultdict(deque)
+
+    def after_write(self, world: World, write: Write, /) -> Iterable[Violation]:
+        what = _counted(write)
+        if not what:
+            return
+        thing = f"{write.call.resource.plural} {write.call.namespace}/{write.call.name}"
+        recent = self._recent[write.part, what, thing]
+        recent.append(write.at)
+        # Ticks of a minute may fall a little closer together than that.
+        while recent[0] <= write.at - _MINUTE * 0.95:
+            recent.popleft()
+        if len(recent) > self._most[what]:
+            yield self.broken(world, thing, f"{write.actor} made {len(recent)} x {what} within a minute")
+
+
+def _counted(write: Write) -> str:
+    if write.part not in OURS or write.call.dry_run:
+        return ""
+    if write.call.resource is PODS and write.call.subresource == "resize":
+        return "resize" if write.is_accepted else "refusal"
+    if write.call.resource is AUTOSCALERS and write.is_accepted:
+        return "status"
+    return ""
+
+
+def _targets(autoscaler: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Uncapped targets by container and resource: what a person caps is not the recommender's doing."""
+    found = {}
+    recommendation = (autoscaler.get("status") or {}).get("recommendation") or {}
+    for one in recommendation.get("containerRecommendations") or ():
+        for resource, parse in (("cpu", parse_cpu), ("memory", parse_memory)):
+            text = (one.get("uncappedTarget") or {}).get(resource)
+            if text is not None:
+                found[one["containerName"], resource] = parse(str(text))
+    return found
