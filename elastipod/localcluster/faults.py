@@ -204,7 +204,8 @@ class FaultyConnection(InterceptedConnection):
     def _disturbed(self, batch: list[bytes]) -> list[bytes]:
         """What a client sees of events that came together."""
         if len(batch) > 1 and self._strikes(FaultKind.MERGED_EVENTS):
-            batch = batch[-1:] if len({_object_of(line) for line in batch}) == 1 else batch
+            last = {_object_of(line): at for at, line in enumerate(batch)}
+            batch = [line for at, line in enumerate(batch) if last[_object_of(line)] == at]
         if len(batch) > 1 and self._strikes(FaultKind.REORDERED_EVENTS):
             at = self._faults.spread.randrange(len(batch) - 1)
             if _object_of(batch[at]) != _object_of(batch[at + 1]):
@@ -274,4 +275,4 @@ async def _batches(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[b
 def _object_of(line: bytes) -> bytes:
     """Enough of an event to tell its object from others: its metadata's uid."""
     start = line.find(b'"uid":"')
-    return line[start : start + 44] if start >= 0 else line
+    return line[start : line.find(b'"', start + 7)] if start >= 0 else line

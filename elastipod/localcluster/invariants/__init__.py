@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from elastipod.localcluster.trace import Write
 from elastipod.localcluster.store import Store
+from elastipod.localcluster.trace import Write
 from elastipod.quantities import Resources
 
 OURS: Final = ("recommender", "updater", "actuator")

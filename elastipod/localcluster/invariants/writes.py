@@ -10,8 +10,8 @@ from elastipod.kube.calls import Verb
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, LEASES, PODS, REPLICA_SETS
 from elastipod.localcluster.invariants import OURS, Invariant, Violation, World
 from elastipod.localcluster.kinds import kind_of
-from elastipod.localcluster.trace import Write
 from elastipod.localcluster.store import Entry
+from elastipod.localcluster.trace import Write
 from elastipod.reasons import Reason
 
 _EVICTING: Final = ("Recreate", "Auto", "InPlaceOrRecreate")
