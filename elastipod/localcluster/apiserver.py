@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import PatchType
-from elastipod.localcluster import discovery, eviction, listing
+from elastipod.localcluster import discovery, eviction, listing, protobuf
 from elastipod.localcluster.admission import Admission
 from elastipod.localcluster.deletion import Deletion
 from elastipod.localcluster.failures import (
@@ -256,6 +256,8 @@ class ApiServer:
         return entry
 
     def _body(self, request: Request) -> Json:
+        if request.content_type == protobuf.CONTENT_TYPE:
+            return protobuf.json_of(request.body)
         self._check_json(request)
         return parsed(request.body)
 
