@@ -61,15 +61,16 @@ class ResizeAttempts:
         self._patience = patience or Patience()
         self._spread = spread or random.Random(0)
         self._attempts: dict[str, Attempt] = {}
+        self._unfinished: dict[str, Attempt] = {}
         self.answers = Answers(self._patience.most_per_minute)
 
     def get(self, key: str) -> Attempt | None:
         """How the pod's resize stands."""
         return self._attempts.get(key)
 
-    def all(self) -> Mapping[str, Attempt]:
-        """Every attempt, by pod key."""
-        return self._attempts
+    def unfinished(self) -> Mapping[str, Attempt]:
+        """Every attempt that is not done, by pod key."""
+        return self._unfinished
 
     def is_on_the_way(self, key: str) -> bool:
         """Whether a step was taken and its goal is not reached yet."""
@@ -105,7 +106,7 @@ class ResizeAttempts:
         """The plan has nothing to ask of this pod any more; an attempt that waits is over."""
         attempt = self._attempts.get(key)
         if attempt is not None and attempt.state in (State.WANTED, State.REFUSED, State.INFEASIBLE, State.ABANDONED):
-            del self._attempts[key]
+            self._drop(key)
 
     def _wanted(self, event: Wanted, now: float) -> list[Instruction]:
         resize, key = event.resize, event.resize.key
@@ -146,6 +147,8 @@ class ResizeAttempts:
         attempt = self._attempts.get(event.key)
         if attempt is None or attempt.state is not State.RESERVED:
             return []
+        if event.reason is Reason.INFEASIBLE:
+            return self._infeasible_now(attempt, event.message, now)
         if event.is_conflict and attempt.tries < 5:
             self._put(attempt, State.WANTED, event.reason, now, message=event.message, tries=attempt.tries + 1)
             return [PlanAgain(event.key)]
@@ -181,24 +184,15 @@ class ResizeAttempts:
         sizes = {one.name: size_of(one) for one in pod.sized_containers}
         resize = Resize(pod.key, pod.uid, sizes, sizes, Reason.OUTSIDE_BOUNDS, Urgency.SAVING)
         since = condition.since or now
-        self._attempts[pod.key] = Attempt(
-            pod.key,
-            pod.uid,
-            pod.node_name,
-            State.REQUESTED,
-            resize,
-            since,
-            since,
-            resize.reason,
-            generation=condition.observed_generation,
-        )
+        attempt = Attempt(pod.key, pod.uid, pod.node_name, State.REQUESTED, resize, since, since, resize.reason)
+        self._put(attempt, State.REQUESTED, resize.reason, since, generation=condition.observed_generation)
         return self._seen(pod, now)
 
     def _overridden(self, pod: Pod, now: float, *, is_raise: bool) -> list[Instruction]:
         # Memory raised on a spike is no quarrel: it is left alone for a short while only.
         seconds = min(self._patience.stand_off_seconds, 300.0) if is_raise else self._patience.stand_off_seconds
         self.answers.stand_off(pod.key, now + seconds)
-        self._attempts.pop(pod.key, None)
+        self._drop(pod.key)
         what = "memory was raised by another actor" if is_raise else "another actor changed the pod's resources"
         return [Tell(pod.key, Reason.OVERRIDDEN, what), PlanAgain(pod.key)]
 
@@ -240,7 +234,7 @@ class ResizeAttempts:
         return [Tell(attempt.key, Reason.INFEASIBLE, message), PutBack(attempt.key), LookAgainAt(attempt.key, until)]
 
     def _gone(self, key: str, uid: str) -> list[Instruction]:
-        self._attempts.pop(key, None)
+        self._drop(key)
         self.answers.forget(key, uid)
         return []
 
@@ -249,7 +243,7 @@ class ResizeAttempts:
             self.answers.node_grew(event.node)
         waiting = [
             one
-            for one in self._attempts.values()
+            for one in self._unfinished.values()
             if one.node == event.node
             and one.key != event.by
             and (one.waits_for_room or (event.node_grew and one.state is State.INFEASIBLE))
@@ -305,6 +299,10 @@ class ResizeAttempts:
         told = [] if same else [Tell(attempt.key, reason, message)]
         return [*told, LookAgainAt(attempt.key, until)]
 
+    def _drop(self, key: str) -> None:
+        self._attempts.pop(key, None)
+        self._unfinished.pop(key, None)
+
     def _put(
         self,
         attempt: Attempt,
@@ -317,7 +315,7 @@ class ResizeAttempts:
         next_at: float | None = None,
         generation: int | None = None,
     ) -> None:
-        self._attempts[attempt.key] = replace(
+        new = replace(
             attempt,
             state=state,
             reason=reason,
@@ -327,6 +325,11 @@ class ResizeAttempts:
             next_at=next_at,
             generation=attempt.generation if generation is None else generation,
         )
+        self._attempts[new.key] = new
+        if state is State.DONE:
+            self._unfinished.pop(new.key, None)
+        else:
+            self._unfinished[new.key] = new
 
 
 def _is_busy(old: Attempt, resize: Resize) -> bool:

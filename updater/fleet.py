@@ -114,6 +114,7 @@ class Fleet:
         """A LimitRange; the namespace whose pods it concerns."""
         namespace = _put(self._limit_ranges, key, limit_range)
         self._bounds[namespace] = container_bounds(self.limit_ranges(namespace))
+        self.dirty.update(key for key, pod in self.pods.items() if pod.namespace == namespace)
         return namespace
 
     def put_quota(self, key: str, quota: Quota | None) -> str:

@@ -118,7 +118,12 @@ def next_step(pod: Pod, goal: Sizes, facts: Facts, now: float, rules: Rules = DE
         size = kept.get(container.name)
         if size is None:
             continue
-        if lowers_memory(container, size):
+        waits_until = (facts.resized_at or 0.0) + rules.step_seconds
+        if lowers_memory_limit(container, size) and now < waits_until:
+            notes.append(Reason.COOLING_DOWN)
+            look_again_at = waits_until
+            size = _memory_kept(pod, container.name, size)
+        elif lowers_memory(container, size):
             size, held_back = stepped(container, size, facts.usage.get(container.name), now, rules.shrink)
             if held_back is not None:
                 notes.append(held_back)

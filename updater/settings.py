@@ -9,8 +9,9 @@ class UpdaterSettings:
 
     recommender_names: tuple[str, ...] = ("elastipod",)
     """Only VerticalPodAutoscalers that chose one of these recommenders are acted on; `default` replaces upstream's."""
-    interval_seconds: float = 15.0
-    """A run at least this often, besides the runs that changes in the cluster cause at once."""
+    interval_seconds: float = 1.0
+    """A run at least this often, besides the runs that changes in the cluster cause at once; one with nothing to do
+    costs next to nothing."""
     namespaces_off: tuple[str, ...] = ()
     """Namespaces whose pods are never touched."""
     dead_band_fraction: float = 0.1

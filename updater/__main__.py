@@ -1,0 +1,20 @@
+"""`python -m updater`: the updater as a process of its own."""
+
+import sys
+
+from elastipod.process import Surroundings, run_process
+from updater.service import Updater
+from updater.settings import UpdaterSettings
+
+
+def _make(around: Surroundings[UpdaterSettings]) -> Updater:
+    return Updater(around.connection, around.clock, around.settings, around.metrics)
+
+
+def main() -> int:
+    """Run until told to stop."""
+    return run_process("updater", UpdaterSettings, _make, elects_leader=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
