@@ -6,6 +6,7 @@ Owns how pods, nodes, owners, LimitRanges and quotas are read: an object that ca
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
@@ -289,7 +290,13 @@ def _interned(labels: dict[str, str] | None) -> dict[str, str]:
 def _amounts(amounts: ResourceList | None) -> Resources:
     if not amounts:
         return NOTHING
-    return Resources(_amount(parse_cpu, amounts.get("cpu")), _amount(parse_memory, amounts.get("memory")))
+    return _shared_amounts(amounts.get("cpu"), amounts.get("memory"))
+
+
+@lru_cache(maxsize=65_536)
+def _shared_amounts(cpu: str | int | float | None, memory: str | int | float | None) -> Resources:
+    """One value for all containers of the same size: most of a cluster's are."""
+    return Resources(_amount(parse_cpu, cpu), _amount(parse_memory, memory))
 
 
 def _amount(parse: Callable[[str], int], text: str | int | float | None) -> int | None:

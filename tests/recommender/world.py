@@ -1,0 +1,195 @@
+"""An embedded API server, a recommender on it, and usage as the test says."""
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import msgspec
+
+from elastipod.api import Autoscaler, Checkpoint
+from elastipod.clock import ManualClock
+from elastipod.kube.connection import PatchType
+from elastipod.kube.errors import Unreachable
+from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, DEPLOYMENTS, NODES, PODS, REPLICA_SETS, ResourceType
+from elastipod.localcluster.apiserver import ApiServer
+from elastipod.localcluster.direct import DirectConnection
+from elastipod.localcluster.store import Store
+from recommender.samples import UsageSample
+from recommender.service import Recommender
+from recommender.settings import RecommenderSettings
+from recommender.sources.metrics_api import UsageReading
+from tests import build
+
+Json = dict[str, Any]
+MI = 1024**2
+
+
+class Usage:
+    """A usage source that tells what it was given."""
+
+    def __init__(self) -> None:
+        self.samples: list[UsageSample] = []
+        self.is_down = False
+
+    async def read(self) -> UsageReading:
+        if self.is_down:
+            raise Unreachable("metrics are down")
+        return UsageReading(list(self.samples))
+
+
+class Counting(DirectConnection):
+    """Counts writes, by verb and kind."""
+
+    writes: list[str]
+
+    async def patch(self, resource: ResourceType, *args: Any, **more: Any) -> bytes:
+        self.writes.append(f"patch {resource.plural}")
+        return await super().patch(resource, *args, **more)
+
+    async def create(self, resource: ResourceType, *args: Any, **more: Any) -> bytes:
+        self.writes.append(f"create {resource.plural}")
+        return await super().create(resource, *args, **more)
+
+
+class World:
+    """A cluster without a kubelet: pods are what the test says."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = ManualClock(1_800_000_000.0)
+        self.api = ApiServer(self.clock, Store(), spread=random.Random(0), checks_node_capacity=False)
+        self.connection = Counting(self.api, self.clock)
+        self.connection.writes = []
+        self.settings = RecommenderSettings(**settings)
+        self.usage = Usage()
+        self.recommender = self._new()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "World":
+        self._watching = asyncio.create_task(self.recommender.watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+
+    async def restart(self) -> None:
+        """A new recommender takes over; what the old one had not saved is lost."""
+        await self._stop()
+        self.recommender = self._new()
+        self._watching = asyncio.create_task(self.recommender.watch())
+
+    async def create(self, resource: ResourceType, body: Json) -> Json:
+        made = await self.connection.create(resource, body["metadata"].get("namespace"), json.dumps(body).encode())
+        return json.loads(made)
+
+    async def deployment(self, name: str = "web", **container: Any) -> str:
+        """A Deployment with its ReplicaSet; the ReplicaSet's UID."""
+        made = await self.create(DEPLOYMENTS, build.deployment_json(name, containers=[build.container_json(**container)]))
+        owner = build.owner_json("Deployment", name, made["metadata"]["uid"])
+        labels = {"app": name}
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": build.metadata_json(f"{name}-1", labels=labels, owner=owner),
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": build.template_json(labels)},
+        }
+        return (await self.create(REPLICA_SETS, body))["metadata"]["uid"]
+
+    async def pod(self, name: str, replica_set_uid: str, *, workload: str = "web", **container: Any) -> None:
+        """A running pod of a Deployment."""
+        owner = build.owner_json("ReplicaSet", f"{workload}-1", replica_set_uid)
+        pod = build.pod_json(name, containers=[build.container_json(**container)], node="n1", owner=owner)
+        await self.create(PODS, pod)
+        await self.set_status(name, build.running_status(pod))
+
+    async def set_status(self, pod: str, status: Json) -> None:
+        body = json.dumps({"status": status}).encode()
+        await self.connection.patch(
+            PODS, "default", pod, body, patch_type=PatchType.MERGE, subresource="status"
+        )
+
+    async def autoscaler(self, name: str = "vpa", target: str = "web", **spec: Any) -> None:
+        await self.create(AUTOSCALERS, autoscaler_json(name, target, **spec))
+
+    async def node(self, **amounts: Any) -> None:
+        await self.create(NODES, build.node_json(**amounts))
+
+    async def settle(self) -> None:
+        """Let the watches hear everything."""
+        for _ in range(60):
+            await asyncio.sleep(0)
+
+    async def run(self, cpu: float | None = None, memory: float | None = None, pods: tuple[str, ...] = ("web-a",)) -> None:
+        """One interval with this usage."""
+        await self.settle()
+        self.clock.advance(self.settings.interval_seconds)
+        at = self.clock.now()
+        self.usage.samples = [
+            UsageSample("default", pod, "app", at, cpu, memory) for pod in pods if cpu is not None or memory is not None
+        ]
+        await self.recommender.run_once()
+        await self.settle()
+
+    async def read(self, name: str = "vpa") -> Autoscaler:
+        return msgspec.json.decode(await self.connection.get(AUTOSCALERS, "default", name), type=Autoscaler)
+
+    async def target(self, name: str = "vpa") -> dict[str, Any]:
+        """The only container's target."""
+        status = (await self.read(name)).status
+        assert status is not None
+        assert status.recommendation is not None
+        [container] = status.recommendation.container_recommendations or []
+        return container.target or {}
+
+    async def conditions(self, name: str = "vpa") -> dict[str, str]:
+        """Reasons of the conditions that are True, and of RecommendationProvided as it is."""
+        status = (await self.read(name)).status
+        assert status is not None
+        return {
+            one.type: f"{one.status} {one.reason}".strip() if one.type == "RecommendationProvided" else one.reason
+            for one in status.conditions or []
+        }
+
+    async def checkpoint(self, name: str = "vpa-app") -> Checkpoint:
+        return msgspec.json.decode(await self.connection.get(CHECKPOINTS, "default", name), type=Checkpoint)
+
+    def _new(self) -> Recommender:
+        return Recommender(self.connection, self.clock, self.settings, source=self.usage)
+
+    async def _stop(self) -> None:
+        assert self._watching is not None
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+
+
+def autoscaler_json(name: str = "vpa", target: str = "web", **spec: Any) -> Json:
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target},
+            "recommenders": [{"name": "elastipod"}],
+            **spec,
+        },
+    }
+
+
+def killed_status(pod: Json, *, container_id: str = "containerd://1", restarts: int = 0, name: str = "app") -> Json:
+    """A pod whose only container was killed for memory and is not running again."""
+    return {
+        "phase": "Running",
+        "containerStatuses": [
+            {
+                "name": name,
+                "image": "registry.local/app:1",
+                "imageID": "",
+                "ready": False,
+                "restartCount": restarts,
+                "state": {
+                    "terminated": {"reason": "OOMKilled", "exitCode": 137, "containerID": container_id}
+                },
+                "resources": pod["spec"]["containers"][0].get("resources") or {},
+            }
+        ],
+    }
