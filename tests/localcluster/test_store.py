@@ -1,0 +1,95 @@
+"""Objects, versions and what is kept over a kill."""
+
+import sqlite3
+from pathlib import Path
+
+from elastipod.localcluster.kinds import EVENT, POD
+from elastipod.localcluster.store import Store
+from tests.build import pod_json
+from tests.localcluster.served import PODS, Served
+
+
+def put(store: Store, name: str) -> None:
+    pod = pod_json(name)
+    pod["metadata"]["uid"] = name
+    store.put(POD, pod)
+
+
+def test_versions_rise_over_all_kinds_and_never_repeat() -> None:
+    server = Served()
+    first = int(server.post(PODS, pod_json("a"))["metadata"]["resourceVersion"])
+    second = int(
+        server.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "b"}})["metadata"]["resourceVersion"]
+    )
+    gone = server.call("DELETE", f"{PODS}/a")[1]["metadata"]["resourceVersion"]
+    assert first < second < int(gone)
+
+
+def test_a_store_opened_again_has_every_object_and_goes_on_counting(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.sqlite"
+    server = Served(path)
+    server.put_pod(pod_json("kept", labels={"a": "b"}))
+    server.put_pod(pod_json("gone"))
+    server.call("DELETE", f"{PODS}/gone")
+    version = server.store.version
+    # Not closed: as after kill -9.
+    again = Served(path)
+    assert [one["metadata"]["name"] for one in again.get(PODS)["items"]] == ["kept"]
+    assert again.get(f"{PODS}/kept") == server.get(f"{PODS}/kept")
+    assert int(again.post(PODS, pod_json("new"))["metadata"]["resourceVersion"]) > version
+    server.store.close()
+    again.store.close()
+
+
+def test_changes_before_a_restart_cannot_be_replayed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cluster.sqlite")
+    put(store, "a")
+    before = store.version - 1
+    assert store.can_replay(before)
+    store.close()
+    again = Store(tmp_path / "cluster.sqlite")
+    assert not again.can_replay(before)
+    assert again.can_replay(again.version)
+    again.close()
+
+
+def test_a_write_that_the_disk_refuses_changes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cluster.sqlite")
+    put(store, "a")
+    store.close()
+    try:
+        put(store, "b")
+    except sqlite3.Error:
+        pass
+    assert [one.name for one in store.of_kind(POD)] == ["a"]
+
+
+def test_the_ring_forgets_the_oldest_changes() -> None:
+    store = Store(remembered_changes=3)
+    start = store.version
+    for name in "abcd":
+        put(store, name)
+    assert not store.can_replay(start)
+    assert store.can_replay(start + 1)
+    assert [one.entry.name for one in store.changes_after(start + 1, POD)] == ["b", "c", "d"]
+    assert list(store.changes_after(start + 1, EVENT)) == []
+
+
+def test_owners_are_known_by_uid_and_forgotten_with_the_last() -> None:
+    store = Store()
+    pod = pod_json("a", owner={"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u1"}, uid="a")
+    entry = store.put(POD, pod)
+    assert [one.name for one in store.owned_by("u1")] == ["a"]
+    store.remove(entry)
+    assert store.owned_by("u1") == []
+
+
+def test_events_are_forgotten_after_an_hour() -> None:
+    server = Served()
+    events = "/api/v1/namespaces/default/events"
+    server.post(events, {"metadata": {"name": "old"}, "involvedObject": {}})
+    server.clock.advance(1800)
+    server.post(events, {"metadata": {"name": "newer"}, "involvedObject": {}})
+    server.clock.advance(1801)
+    server.post(events, {"metadata": {"name": "newest"}, "involvedObject": {}})
+    assert [one["metadata"]["name"] for one in server.get(events)["items"]] == ["newer", "newest"]
