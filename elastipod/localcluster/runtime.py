@@ -41,6 +41,8 @@ class ContainerSpec:
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     working_folder: str = ""
+    problem: str = ""
+    """Why its command can not be run."""
     usage_model: str = ""
     """The pod's `elastipod.io/simulated-usage`; real processes have no use for it."""
 
@@ -114,6 +116,6 @@ class Runtime(Protocol):
         """Leave nothing of a pod: processes, groups, logs."""
         ...
 
-    def log_path(self, sandbox: Sandbox, container: str, attempt: int) -> str:
+    def log_path(self, sandbox: Sandbox, container: str, attempt: int, /) -> str:
         """The file with a run's output; empty where there is none."""
         ...
