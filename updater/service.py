@@ -200,7 +200,7 @@ class Updater:
                 heapq.heappush(self._timers, (decision.look_again_at, key))
             if decision.resize is not None or decision.needs_usage:
                 wanting[key] = decision
-            else:
+            elif pod.resize_pending is None and key not in self._put_back:
                 self.attempts.no_longer_wanted(key)
         order = in_order(
             (one.resize for one in wanting.values() if one.resize is not None),
