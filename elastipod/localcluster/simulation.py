@@ -1,0 +1,297 @@
+"""A whole cluster with elastipod in it, in virtual time, from a seed.
+
+Owns the run: who lives when, when faults strike, when all must have settled, and what is reported. The same seed, the
+same parts and the same code give the same trace, byte for byte.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from elastipod.clock import Clock, LoopClock
+from elastipod.kube.connection import Connection
+from elastipod.kube.leadership import Leadership
+from elastipod.kube.resources import CHECKPOINTS, EVENTS, LEASES
+from elastipod.localcluster.apiserver import ApiServer
+from elastipod.localcluster.checkpoint import MemoryCheckpoint
+from elastipod.localcluster.direct import DirectConnection
+from elastipod.localcluster.faults import FaultKind, FaultPlan, Faults, FaultyConnection, draw_plan
+from elastipod.localcluster.incarnation import live, track_tasks
+from elastipod.localcluster.invariants import OURS, CgroupWrite, Invariant, Violation, Watchman
+from elastipod.localcluster.invariants.pace import HoldsEnd, NothingRunsAway, NothingShrinksUnseen
+from elastipod.localcluster.invariants.sizes import CgroupsOfPodsOnly, NodesHold, SizesAreAllowed, UsedMemoryStays
+from elastipod.localcluster.invariants.writes import (
+    EvictionsAreAllowed,
+    OneLeaderWrites,
+    PodsAreMeantByUid,
+    ReasonsAreNamed,
+)
+from elastipod.localcluster.load import LoadSettings, Script, draw_script, perform
+from elastipod.localcluster.node import LocalNode
+from elastipod.localcluster.registration import NodeSettings
+from elastipod.localcluster.simulated import SimulatedRuntime
+from elastipod.localcluster.store import Store
+from elastipod.localcluster.trace import RecordedConnection, Trace, Write
+from elastipod.localcluster.truth import Truth
+from elastipod.localcluster.virtualtime import VirtualTimeLoop
+from elastipod.loop import Part, clock_ticker, run_part
+from elastipod.quantities import Resources
+
+_LEASE_NAMESPACE: Final = "kube-system"
+_RESTART_SECONDS: Final = (0.5, 5.0)
+_NODE_SIZE: Final = Resources(4_000, 4 * 1024**3)
+_LOAD: Final = LoadSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What one life of a part is made with."""
+
+    connection: Connection
+    clock: Clock
+    spread: random.Random
+    actor: str
+    """Its name in this life, `updater/3`."""
+    node: LocalNode | None
+    """The node it sits on, for parts that run on every node."""
+    runtime: SimulatedRuntime | None
+    on_cgroup_write: Callable[[CgroupWrite], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PartProgram:
+    """A part as the simulation starts it, again and again."""
+
+    name: str
+    make: Callable[[Surroundings], Part]
+    elects_leader: bool = False
+    replicas: int = 1
+    on_every_node: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    """How large, how long, how broken."""
+
+    nodes: int = 2
+    node_size: Resources = _NODE_SIZE
+    load: LoadSettings = _LOAD
+    calm_seconds: float = 25.0
+    """Before the first fault."""
+    settling_seconds: float = 240.0
+    """After the last fault and the last act, until the world must be as wished."""
+    quiet_seconds: float = 300.0
+    """Then nothing may be written."""
+    faults: FaultPlan | None = None
+    """Drawn from the seed where None; `FaultPlan()` for none."""
+    usage_seconds: float = 15.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a run."""
+
+    seed: int
+    trace: bytes
+    events: int
+    violations: list[Violation]
+    fault_counts: Counter[FaultKind]
+    writes: Counter[str]
+    quiet_writes: list[Write]
+    end_state: dict[str, Any] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    """Parts that ended by themselves with an error."""
+    simulated_seconds: float = 0.0
+
+
+class Simulation:
+    """One run. `run()` may be called once."""
+
+    def __init__(
+        self,
+        seed: int,
+        parts: Sequence[PartProgram],
+        settings: SimulationSettings | None = None,
+        *,
+        script: Script | None = None,
+        wrap: Callable[[str, Connection], Connection] | None = None,
+        invariants: Iterable[Invariant] | None = None,
+    ) -> None:
+        self.seed = seed
+        self.settings = settings or SimulationSettings()
+        self._parts = parts
+        self._wrap = wrap or (lambda _, connection: connection)
+        self._spread = {name: random.Random(f"{seed}/{name}") for name in ("load", "plan", "faults", "api", "parts")}
+        self._script = script or draw_script(self._spread["load"], self.settings.load)
+        plan = self.settings.faults if self.settings.faults is not None else draw_plan(self._spread["plan"])
+        self._faults = Faults(plan, self._spread["faults"])
+        self._invariants = list(invariants) if invariants is not None else self._all_invariants()
+        self._writes: list[Write] = []
+        self._failures: list[str] = []
+        self._lives: Counter[str] = Counter()
+
+    def run(self) -> Outcome:
+        """Run to the end."""
+        loop = VirtualTimeLoop(self._at_pause)
+        self._watchman: Watchman | None = None
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            track_tasks(runner.get_loop())
+            return runner.run(self._main())
+
+    def _all_invariants(self) -> list[Invariant]:
+        elected = [part.name for part in self._parts if part.elects_leader]
+        return [
+            SizesAreAllowed(),
+            NodesHold(),
+            UsedMemoryStays(),
+            HoldsEnd(),
+            PodsAreMeantByUid(),
+            EvictionsAreAllowed(),
+            NothingShrinksUnseen(),
+            ReasonsAreNamed(),
+            NothingRunsAway(),
+            OneLeaderWrites(elected),
+            CgroupsOfPodsOnly(),
+        ]
+
+    async def _main(self) -> Outcome:
+        self._clock = LoopClock()
+        self._trace = Trace(self._clock)
+        self._store = Store()
+        self._api = ApiServer(self._clock, self._store, spread=self._spread["api"])
+        self._truth = Truth(self._store, self._clock)
+        self._watchman = Watchman(self._truth, self._invariants)
+        self._api.usage = self._truth
+        tasks = [asyncio.create_task(work) for work in self._cluster()]
+        tasks += [asyncio.create_task(self._keep_alive(part, node)) for part, node in self._placed_parts()]
+        try:
+            await self._play(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return self._outcome
+
+    async def _play(self, tasks: list["asyncio.Task[Any]"]) -> None:
+        acting = asyncio.create_task(self._act())
+        await asyncio.sleep(self.settings.calm_seconds)
+        self._faults.are_active = True
+        await acting
+        await asyncio.sleep(max(self.settings.load.busy_seconds - self._clock.monotonic(), 0.0))
+        self._faults.are_active = False
+        await asyncio.sleep(self.settings.settling_seconds)
+        first_quiet = len(self._writes)
+        await asyncio.sleep(self.settings.quiet_seconds)
+        assert self._watchman is not None
+        for task in tasks:
+            if task.done():
+                task.result()
+        self._outcome = Outcome(
+            self.seed,
+            self._trace.to_bytes(),
+            self._trace.events,
+            self._watchman.violations,
+            self._faults.counts,
+            Counter(write.part for write in self._writes),
+            [write for write in self._writes[first_quiet:] if _disturbs(write)],
+            self._truth.end_state(),
+            self._failures,
+            self._clock.monotonic(),
+        )
+
+    async def _act(self) -> None:
+        connection = self._connection("cluster/people")
+        for act in self._script.acts:
+            await asyncio.sleep(max(act.at - self._clock.monotonic(), 0.0))
+            await perform(act, connection)
+
+    def _cluster(self) -> Iterable[Coroutine[Any, Any, Any]]:
+        """The cluster's own processes; nothing fails in them but what the parts bring about."""
+        for number in range(self.settings.nodes):
+            name = f"node-{number}"
+            runtime = SimulatedRuntime(self._clock)
+            size = NodeSettings(name, self.settings.node_size, usage_seconds=self.settings.usage_seconds)
+            node = LocalNode(self._connection(f"cluster/{name}"), self._clock, runtime, size, MemoryCheckpoint())
+            self._truth.add(node, runtime)
+            yield node.run()
+
+    def _placed_parts(self) -> Iterable[tuple[PartProgram, LocalNode | None]]:
+        for part in self._parts:
+            if part.on_every_node:
+                for node in self._truth.local_nodes:
+                    yield part, node
+            else:
+                for _ in range(part.replicas):
+                    yield part, None
+
+    async def _keep_alive(self, part: PartProgram, node: LocalNode | None) -> None:
+        """One replica of a part: whenever it ends, it is started anew with nothing but its name."""
+        spread = random.Random(self._spread["parts"].random())
+        while True:
+            self._lives[part.name] += 1
+            actor = f"{part.name}/{self._lives[part.name]}"
+            connection = FaultyConnection(self._connection(actor), self._faults)
+            around = Surroundings(
+                self._wrap(actor, connection),
+                self._clock,
+                random.Random(spread.random()),
+                actor,
+                node,
+                self._truth.runtime_of(node),
+                self._watch_cgroups,
+            )
+            self._trace.add("start", actor=actor)
+            failure = await live(lambda: self._work(part, around), connection.killed)  # noqa: B023
+            self._trace.add("end", actor=actor, killed=connection.killed.is_set(), failure=repr(failure))
+            if isinstance(failure, Exception):
+                self._failures.append(f"{actor}: {failure!r}")
+            await asyncio.sleep(spread.uniform(*_RESTART_SECONDS))
+
+    async def _work(self, part: PartProgram, around: Surroundings) -> None:
+        if not part.elects_leader:
+            await run_part(part.make(around), self._clock, clock_ticker(self._clock))
+            return
+        lead = Leadership(
+            around.connection,
+            self._clock,
+            namespace=_LEASE_NAMESPACE,
+            name=f"elastipod-{part.name}",
+            identity=around.actor,
+            spread=around.spread,
+        )
+        renewing = asyncio.create_task(lead.run())
+        await lead.wait_until_leader()
+        work = part.make(replace(around, connection=lead.guarded(around.connection)))
+        working = asyncio.create_task(run_part(work, self._clock, clock_ticker(self._clock)))
+        losing = asyncio.create_task(lead.wait_until_lost())
+        await asyncio.wait((renewing, working, losing), return_when=asyncio.FIRST_COMPLETED)
+        for task in (renewing, working):
+            if task.done():
+                task.result()
+
+    def _connection(self, actor: str) -> Connection:
+        return RecordedConnection(
+            DirectConnection(self._api, self._clock, actor), self._store, self._clock, actor, self._trace, self._note
+        )
+
+    def _note(self, write: Write) -> None:
+        self._writes.append(write)
+        assert self._watchman is not None
+        self._watchman.after_write(write)
+
+    def _watch_cgroups(self, write: CgroupWrite) -> None:
+        self._trace.add("cgroup", actor=write.actor, group=write.group, file=write.file, value=write.value)
+        assert self._watchman is not None
+        self._watchman.after_cgroup_write(write)
+
+    def _at_pause(self) -> None:
+        if self._watchman is not None:
+            self._watchman.at_pause()
+
+
+def _disturbs(write: Write) -> bool:
+    """Whether a write moves something; leases, saved histories and Events are kept up while nothing moves."""
+    return write.part in OURS and write.call.resource not in (LEASES, CHECKPOINTS, EVENTS)
