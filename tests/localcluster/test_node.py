@@ -223,6 +223,6 @@ def test_usage_is_told_as_pod_metrics() -> None:
         await asyncio.sleep(20)
         found = list(here.node.usage.pod_metrics())
         assert found[0]["containers"] == [{"name": "app", "usage": {"cpu": "150000000n", "memory": "65536Ki"}}]
-        assert list(here.node.usage.node_metrics())[0]["usage"]["cpu"] == "150000000n"
+        assert next(iter(here.node.usage.node_metrics()))["usage"]["cpu"] == "150000000n"
 
     in_one_node(flow)

@@ -1,0 +1,203 @@
+"""Real processes in this machine's cgroups, under a node."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from actuator.nodehands import NodeHands
+from elastipod.clock import SystemClock
+from elastipod.localcluster.apiserver import ApiServer
+from elastipod.localcluster.checkpoint import FileCheckpoint
+from elastipod.localcluster.direct import DirectConnection
+from elastipod.localcluster.node import LocalNode
+from elastipod.localcluster.processes import ProcessRuntime, container_group
+from elastipod.localcluster.registration import NodeSettings
+from elastipod.localcluster.runtime import Sandbox
+from elastipod.localcluster.store import Store
+from elastipod.pods import Pod, QosClass, ResizeProgress
+from elastipod.quantities import Resources
+from tests.build import container_json
+from tests.localcluster.onenode import MIB, Json, OneNode
+
+pytestmark = pytest.mark.cgroups
+
+HOLD = "import time; held = bytearray(b'x' * {mib} * 1048576); print('held', flush=True); time.sleep(60)"
+
+
+class RealNode(OneNode):
+    """The same short ways, over real processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = SystemClock()
+        self.folder = folder
+        self.hands = NodeHands(parent=f"elastipod-test-{os.getpid()}")
+        self.api = ApiServer(self.clock, Store(), spread=random.Random(1), checks_node_capacity=False)
+        self.connection = DirectConnection(self.api, self.clock)
+        self.settings = NodeSettings("here", Resources(2000, 1024 * MIB), usage_seconds=0.5)
+        self.node = self.new_node()
+        self.tasks = [asyncio.create_task(self.node.run())]
+
+    def new_node(self) -> LocalNode:
+        self.runtime = ProcessRuntime(self.folder, self.hands, self.clock)
+        return LocalNode(self.connection, self.clock, self.runtime, self.settings, FileCheckpoint(self.folder))
+
+    def limit_of(self, pod: Pod) -> int | None:
+        sandbox = Sandbox(pod.uid, pod.namespace, pod.name, pod.qos_class)
+        identity = pod.containers[0].container_id.rpartition("/")[2]
+        return self.hands.read(container_group(sandbox, identity)).memory_limit_bytes
+
+    def pids_of(self, pod: Pod) -> list[int]:
+        sandbox = Sandbox(pod.uid, pod.namespace, pod.name, pod.qos_class)
+        return self.hands.processes(container_group(sandbox, pod.containers[0].container_id.rpartition("/")[2]))
+
+    async def until(self, name: str, holds: Callable[[Pod], bool]) -> Pod:
+        """The pod, once that holds."""
+        async with asyncio.timeout(20):
+            while True:
+                pod = await self.pod(name)
+                if holds(pod):
+                    return pod
+                await self.clock.sleep(0.02)
+
+
+@asynccontextmanager
+async def real_node(folder: Path) -> AsyncGenerator[RealNode, None]:
+    here = RealNode(folder)
+    try:
+        yield here
+    finally:
+        await here.close()
+        await here.runtime.remove_all()
+        assert here.hands.processes("kubepods") == []
+        assert not here.hands.exists("kubepods")
+        here.hands.remove_parent()
+
+
+def python(code: str, **more: str) -> Json:
+    return container_json(command=[sys.executable, "-S", "-c", code], **more)
+
+
+async def test_a_resize_reaches_the_cgroup_and_the_process_stays(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("web", [python(HOLD.format(mib=10), memory="50Mi", memory_limit="64Mi")])
+        pod = await here.until("web", lambda one: one.is_ready)
+        pids = here.pids_of(pod)
+        assert len(pids) == 1
+        assert here.limit_of(pod) == 64 * MIB
+        await here.resize("web", limits={"memory": "96Mi"}, requests={"cpu": "300m"})
+        pod = await here.until("web", lambda one: one.observed_generation == 2 and one.resize_in_progress is None)
+        assert here.limit_of(pod) == 96 * MIB
+        assert here.pids_of(pod) == pids
+        assert pod.containers[0].restart_count == 0
+        assert pod.containers[0].actual_limits == Resources(None, 96 * MIB)
+        assert pod.containers[0].actual_requests == Resources(300, 50 * MIB)
+
+
+async def test_an_oom_kill_is_told_from_the_cgroup(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        app = python(HOLD.format(mib=100), memory="20Mi", memory_limit="40Mi")
+        await here.run_pod("job", [app], restartPolicy="Never")
+        pod = await here.until("job", lambda one: one.is_terminal)
+        ended = pod.containers[0].termination
+        assert pod.phase == "Failed"
+        assert ended is not None
+        assert (ended.reason, ended.exit_code) == ("OOMKilled", 137)
+
+
+async def test_a_killed_process_that_had_memory_left_is_an_error_and_no_oom(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("job", [python(HOLD.format(mib=1))], restartPolicy="Never")
+        pod = await here.until("job", lambda one: one.is_ready and bool(here.pids_of(one)))
+        os.kill(here.pids_of(pod)[0], signal.SIGKILL)
+        pod = await here.until("job", lambda one: one.is_terminal)
+        ended = pod.containers[0].termination
+        assert ended is not None
+        assert (ended.reason, ended.exit_code) == ("Error", 137)
+
+
+async def test_output_and_exit_code_are_kept(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        code = "import os, sys; print(os.environ['GREETING'], sorted(os.environ)); sys.exit(3)"
+        app = python(code) | {"env": [{"name": "GREETING", "value": "hello"}]}
+        await here.run_pod("job", [app], restartPolicy="Never")
+        pod = await here.until("job", lambda one: one.is_terminal)
+        assert pod.containers[0].termination is not None
+        assert pod.containers[0].termination.exit_code == 3
+        pieces = [
+            piece async for piece in here.node.read_log("default", "job", "app", None, previous=False, follow=False)
+        ]
+        words = b"".join(pieces).decode()
+        assert words.startswith("hello")
+        assert set(json.loads(words.removeprefix("hello ").replace("'", '"'))) <= {
+            "GREETING", "HOSTNAME", "PATH", "LC_CTYPE",
+        }  # fmt: skip
+
+
+async def test_a_command_that_is_not_there_is_told_and_tried_again_later(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("web", [container_json(command=["/no/such/program"])])
+        pod = await here.until("web", lambda one: one.containers[0].waiting_reason == "CrashLoopBackOff")
+        assert pod.containers[0].last_termination is not None
+        assert pod.containers[0].last_termination.reason == "StartError"
+        status = (await here.pod_json("web"))["status"]["containerStatuses"][0]
+        assert "/no/such/program: No such file or directory" in status["lastState"]["terminated"]["message"]
+
+
+async def test_a_deleted_pod_gets_its_grace_and_leaves_nothing(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+        await here.run_pod("web", [python(deaf)])
+        pod = await here.until("web", lambda one: one.is_ready and bool(here.pids_of(one)))
+        pid = here.pids_of(pod)[0]
+        await here.delete("web", grace=1)
+        async with asyncio.timeout(10):
+            while await here.names():
+                await here.clock.sleep(0.02)
+        assert not Path(f"/proc/{pid}").exists()
+        assert list((tmp_path / "pods").iterdir()) == []
+
+
+async def test_containers_outlive_the_node_process_and_are_taken_over(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("web", [python(HOLD.format(mib=5), memory="40Mi", memory_limit="64Mi")])
+        short = python("import time; time.sleep(1.0)")
+        await here.run_pod("job", [short], restartPolicy="Never")
+        pod = await here.until("web", lambda one: one.is_ready)
+        await here.until("job", lambda one: one.is_ready)
+        pids = here.pids_of(pod)
+        await here.close()
+        await here.resize("web", limits={"memory": "80Mi"})
+        await here.clock.sleep(1.2)
+        here.node = here.new_node()
+        here.tasks = [asyncio.create_task(here.node.run())]
+        job = await here.until("job", lambda one: one.is_terminal)
+        assert job.phase == "Succeeded"
+        pod = await here.until("web", lambda one: one.observed_generation == 2)
+        pod = await here.until("web", lambda one: one.resize_progress is ResizeProgress.NONE)
+        assert here.pids_of(pod) == pids
+        assert here.limit_of(pod) == 80 * MIB
+        assert pod.containers[0].restart_count == 0
+
+
+async def test_usage_is_measured_in_the_cgroup(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        busy = "held = bytearray(b'x' * 30 * 1048576)\nwhile True: pass"
+        await here.run_pod("web", [python(busy, cpu_limit="200m", memory_limit="128Mi")])
+        await here.until("web", lambda one: one.is_ready)
+        await here.clock.sleep(2.2)
+        usage = next(iter(here.node.usage.pod_metrics()))["containers"][0]["usage"]
+        assert 100e6 < int(usage["cpu"].removesuffix("n")) < 280e6
+        assert 30 * 1024 < int(usage["memory"].removesuffix("Ki")) < 60 * 1024
+
+
+def test_guaranteed_pods_lie_directly_below_kubepods() -> None:
+    assert container_group(Sandbox("u", "d", "n", QosClass.GUARANTEED), "c") == "kubepods/podu/c"
+    assert container_group(Sandbox("u", "d", "n", QosClass.BEST_EFFORT), "c") == "kubepods/besteffort/podu/c"
