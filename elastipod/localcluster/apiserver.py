@@ -25,7 +25,7 @@ from elastipod.localcluster.failures import (
 from elastipod.localcluster.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, Kind
 from elastipod.localcluster.patches import apply_patch
 from elastipod.localcluster.requests import JSON, Request, Response, Target, answer, failure_response, target_of
-from elastipod.localcluster.store import Entry, Json, Store
+from elastipod.localcluster.store import Entry, Json, Store, TooLarge
 from elastipod.localcluster.writing import Alter, Writing, binding, parsed, replacing, scale_of, scaling
 
 _FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-system")
@@ -78,6 +78,10 @@ class ApiServer:
             return self._answer(request)
         except ApiFailure as failure:
             return failure_response(failure)
+        except TooLarge:
+            return failure_response(ApiFailure(413, "etcdserver: request is too large"))
+        except RecursionError:
+            return failure_response(bad_request("the body is nested too deeply"))
 
     def _answer(self, request: Request) -> Response:
         target = target_of(request.path)

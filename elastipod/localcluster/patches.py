@@ -48,11 +48,21 @@ def apply_patch(patch_type: str, current: Json, body: bytes) -> Json:
     """The object after the patch. Raises ApiFailure: 400 for what is no patch, 422 for what can not be applied."""
     patch = _decoded(body)
     if patch_type == PatchType.JSON:
-        return _json_patch(current, patch)
-    if not isinstance(patch, dict):
+        patched = _json_patch(current, patch)
+    elif not isinstance(patch, dict):
         raise bad_request(f"a patch of type {patch_type} is a JSON object, not {_what(patch)}")
-    patched = merge_patch(current, patch) if patch_type == PatchType.MERGE else strategic_merge(current, patch)
-    return patched if isinstance(patched, dict) else {}
+    elif patch_type == PatchType.MERGE:
+        patched = merge_patch(current, patch)
+    else:
+        patched = strategic_merge(current, patch)
+    return without_nulls(patched) if b"null" in body else patched
+
+
+def without_nulls(value: Any) -> Any:
+    """A value whose objects have no null fields: null is as good as absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+    return [without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 def merge_patch(current: Any, patch: Any) -> Any:

@@ -104,10 +104,10 @@ def check(shape: Shape, value: Any, path: str, found: Findings) -> None:
             _check_object(shape, value, path, found)
         case "map" if shape.item is not None and shape.item.type != "any":
             for key, one in value.items():
-                check(shape.item, one, f"{path}[{key[:80]}]", found)
+                _check_item(shape.item, one, f"{path}[{key[:80]}]", found)
         case "array" if shape.item is not None and shape.item.type != "any":
             for place, one in enumerate(value):
-                check(shape.item, one, f"{path}[{place}]", found)
+                _check_item(shape.item, one, f"{path}[{place}]", found)
         case "quantity":
             try:
                 parse_nano(str(value))
@@ -115,6 +115,15 @@ def check(shape: Shape, value: Any, path: str, found: Findings) -> None:
                 found.problems.append(invalid_value(path, _short(value), _QUANTITY))
         case _:
             _check_scalar(shape, value, path, found)
+
+
+def _check_item(shape: Shape, value: Any, path: str, found: Findings) -> None:
+    """Within a list or map null is not absent."""
+    if value is None:
+        detail = f"{path} in body must be of type {shape.type}: null"
+        found.problems.append(Problem(path, "FieldValueTypeInvalid", detail))
+    else:
+        check(shape, value, path, found)
 
 
 def _check_object(shape: Shape, value: Json, path: str, found: Findings) -> None:

@@ -20,8 +20,14 @@ Json = dict[str, Any]
 Key = tuple[str, str, str]
 """Kind id, namespace (empty for cluster-scoped kinds), name."""
 
+MOST_BYTES: Final = 1_572_864
+"""What etcd takes of one object."""
 _FIRST_VERSION: Final = 1
 _encode = msgspec.json.Encoder().encode
+
+
+class TooLarge(ValueError):
+    """An object beyond MOST_BYTES."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -99,9 +105,11 @@ class Store:
 
     def put(self, kind: Kind, json: Json) -> Entry:
         """Store an object, new or in place of an older one; the store's from now on."""
-        self.version += 1
-        json["metadata"]["resourceVersion"] = str(self.version)
+        json["metadata"]["resourceVersion"] = str(self.version + 1)
         entry = _entry(kind, json, _encode(json))
+        if len(entry.raw) > MOST_BYTES:
+            raise TooLarge(f"{len(entry.raw)} bytes")
+        self.version += 1
         old = self.get(kind, entry.namespace, entry.name)
         if self._file is not None:
             self._file.write(entry, self.version)

@@ -26,6 +26,7 @@ from elastipod.localcluster.failures import (
     not_found,
 )
 from elastipod.localcluster.kinds import EVENT, NAMESPACE, Kind
+from elastipod.localcluster.patches import without_nulls
 from elastipod.localcluster.requests import encode
 from elastipod.localcluster.store import Entry, Store
 
@@ -223,7 +224,7 @@ def parsed(body: bytes) -> Json:
         raise bad_request(f"the body is no JSON: {error}") from None
     if not isinstance(json, dict):
         raise bad_request("the body is no JSON object")
-    return json
+    return without_nulls(json) if b"null" in body else json
 
 
 def replacing(body: bytes) -> Alter:
