@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from elastipod.fit import actual, allocated, pod_sum, reserved
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
-from elastipod.pods import Container, ContainerKind, Pod
+from elastipod.pods import Container, ContainerKind, Node, Pod
 from elastipod.quantities import Resources, format_cpu, show_memory
+from elastipod.reasons import Reason
 from updater.sizes import Size, Sizes, size_of
 
 
@@ -68,6 +69,24 @@ def quota_problem(need: Mapping[str, int], quotas: Iterable[Quota], granted: Map
             show = format_cpu if key.endswith("cpu") else show_memory
             return f"ResourceQuota {quota.name}: {show(need[key])} more of {key} asked, {show(left)} left"
     return ""
+
+
+def obstacle(
+    pod: Pod, sizes: Sizes, node: Node | None, quotas: Iterable[Quota], granted: Mapping[str, int]
+) -> tuple[Reason, str] | None:
+    """What besides free room stands against a resize now: its node, or a quota."""
+    if node is None or not node.is_ready:
+        return Reason.NODE_NOT_READY, f"node {pod.node_name} is not ready"
+    wanted, _ = resized(pod, sizes)
+    held = pod_sum(pod, lambda container: container.requests)
+    if wanted.cpu > max(node.allocatable.cpu, held.cpu):
+        has, asks = format_cpu(node.allocatable.cpu), format_cpu(wanted.cpu)
+        return Reason.INFEASIBLE, f"node {node.name} has cpu {has} in all, the pod would request {asks}"
+    if wanted.memory > max(node.allocatable.memory, held.memory):
+        has, asks = show_memory(node.allocatable.memory), show_memory(wanted.memory)
+        return Reason.INFEASIBLE, f"node {node.name} has memory {has} in all, the pod would request {asks}"
+    problem = quota_problem(quota_need(pod, sizes), quotas, granted)
+    return (Reason.QUOTA_EXCEEDED, problem) if problem else None
 
 
 def _checked(pod: Pod, sizes: Sizes, item: LimitRangeItem) -> Iterator[tuple[str, Size]]:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
-from elastipod.fit import pod_sum
 from elastipod.kube.connection import Connection
 from elastipod.pods import Pod, ResizeProgress
 from elastipod.policy import Ceiling
@@ -42,7 +41,7 @@ from updater.giving import Giving, Need
 from updater.grants import Grant
 from updater.ledger import fits
 from updater.plan import Decision, Resize, decide, decide_for, in_order, restarts
-from updater.precheck import growth, quota_need, quota_problem, resized
+from updater.precheck import growth, obstacle, quota_need
 from updater.room import DonorRules
 from updater.sender import Sender
 from updater.settings import UpdaterSettings
@@ -272,13 +271,13 @@ class Updater:
     def _ask(self, pod: Pod, resize: Resize, now: float) -> None:
         for_scheduler, for_kubelet = growth(pod, resize.sizes)
         quota = quota_need(pod, resize.sizes)
-        obstacle = self._obstacle(pod, resize, quota)
+        against = self._against(pod, resize)
         room = self.fleet.ledger.room(pod.node_name)
         has_room = room is not None and fits(room, for_scheduler, for_kubelet)
         message = "" if room is None else f"free on {room.node}: {_show(room.free.cpu, room.free.memory)}"
         wanted = Wanted(resize, pod.node_name, pod.generation, has_room, message=message)
-        if obstacle is not None:
-            wanted = Wanted(resize, pod.node_name, pod.generation, has_room, obstacle[0], obstacle[1])
+        if against is not None:
+            wanted = Wanted(resize, pod.node_name, pod.generation, has_room, *against)
         for instruction in self.attempts.handle(wanted, now):
             if isinstance(instruction, Send):
                 grant = Grant(pod.node_name, pod.namespace, for_scheduler, for_kubelet, quota, pod.generation)
@@ -289,28 +288,18 @@ class Updater:
             else:
                 self._follow(instruction)
 
-    def _obstacle(self, pod: Pod, resize: Resize, quota: dict[str, int]) -> tuple[Reason, str] | None:
+    def _against(self, pod: Pod, resize: Resize) -> tuple[Reason, str] | None:
         """What besides room stands against a resize now."""
-        node = self.fleet.ledger.nodes.get(pod.node_name)
-        if node is None or not node.is_ready:
-            return Reason.NODE_NOT_READY, f"node {pod.node_name} is not ready"
-        wanted, _ = resized(pod, resize.sizes)
-        held = pod_sum(pod, lambda container: container.requests)
-        for what, amount, before, most in (
-            ("cpu", wanted.cpu, held.cpu, node.allocatable.cpu),
-            ("memory", wanted.memory, held.memory, node.allocatable.memory),
-        ):
-            if amount > most and amount > before:
-                return (
-                    Reason.INFEASIBLE,
-                    f"node {node.name} has {most} of {what} in all, the pod would request {amount}",
-                )
-        problem = quota_problem(
-            quota, self.fleet.quotas(pod.namespace), self.fleet.ledger.grants.of_quota(pod.namespace)
+        found = obstacle(
+            pod,
+            resize.sizes,
+            self.fleet.ledger.nodes.get(pod.node_name),
+            self.fleet.quotas(pod.namespace),
+            self.fleet.ledger.grants.of_quota(pod.namespace),
         )
-        if problem:
-            return Reason.QUOTA_EXCEEDED, problem
-        return self._disruption(pod, resize) if restarts(pod, resize.sizes) else None
+        if found is None and restarts(pod, resize.sizes):
+            return self._disruption(pod, resize)
+        return found
 
     def _disruption(self, pod: Pod, resize: Resize) -> tuple[Reason, str] | None:
         workload = self.fleet.workload(pod.key)
