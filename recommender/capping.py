@@ -181,6 +181,10 @@ def _request_limits(
     ratio = 1.0 if policy.requests_only else _limit_ratio(resource, shown)
     if most is not None:
         most = int(most / ratio)
+    limit = None if shown is None or not policy.requests_only else resource.of(shown.limits)
+    if limit is not None:
+        # A namespace's minimum lifts no request above a limit that stays.
+        most = limit if most is None else min(most, limit)
     return least, most
 
 

@@ -158,7 +158,7 @@ def from_checkpoint(saved: Checkpoint, settings: RecommenderSettings, now: float
     )
     cpu = _settled("status.cpuHistogram", cpu, at, settings.half_life_seconds)
     memory = _settled("status.memoryHistogram", memory, at, settings.half_life_seconds)
-    heaviest = 2.0 * max(settings.cpu_sample_weight, 0.1) * status.total_samples_count + 1e-3
+    heaviest = 1.1 * max(settings.cpu_sample_weight, 0.1) * status.total_samples_count + 1e-3
     if cpu is not None and _weight_at(cpu, at, settings.half_life_seconds) > heaviest:
         raise UnusableHistory("status.cpuHistogram.totalWeight: is more than totalSamplesCount samples can weigh")
     return ContainerHistory(

@@ -84,7 +84,9 @@ class World:
 
     async def deployment(self, name: str = "web", **container: Any) -> str:
         """A Deployment with its ReplicaSet; the ReplicaSet's UID."""
-        made = await self.create(DEPLOYMENTS, build.deployment_json(name, containers=[build.container_json(**container)]))
+        made = await self.create(
+            DEPLOYMENTS, build.deployment_json(name, containers=[build.container_json(**container)])
+        )
         owner = build.owner_json("Deployment", name, made["metadata"]["uid"])
         labels = {"app": name}
         body = {
@@ -104,9 +106,7 @@ class World:
 
     async def set_status(self, pod: str, status: Json) -> None:
         body = json.dumps({"status": status}).encode()
-        await self.connection.patch(
-            PODS, "default", pod, body, patch_type=PatchType.MERGE, subresource="status"
-        )
+        await self.connection.patch(PODS, "default", pod, body, patch_type=PatchType.MERGE, subresource="status")
 
     async def autoscaler(self, name: str = "vpa", target: str = "web", **spec: Any) -> None:
         await self.create(AUTOSCALERS, autoscaler_json(name, target, **spec))
@@ -119,7 +119,9 @@ class World:
         for _ in range(60):
             await asyncio.sleep(0)
 
-    async def run(self, cpu: float | None = None, memory: float | None = None, pods: tuple[str, ...] = ("web-a",)) -> None:
+    async def run(
+        self, cpu: float | None = None, memory: float | None = None, pods: tuple[str, ...] = ("web-a",)
+    ) -> None:
         """One interval with this usage."""
         await self.settle()
         self.clock.advance(self.settings.interval_seconds)
@@ -186,9 +188,7 @@ def killed_status(pod: Json, *, container_id: str = "containerd://1", restarts: 
                 "imageID": "",
                 "ready": False,
                 "restartCount": restarts,
-                "state": {
-                    "terminated": {"reason": "OOMKilled", "exitCode": 137, "containerID": container_id}
-                },
+                "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137, "containerID": container_id}},
                 "resources": pod["spec"]["containers"][0].get("resources") or {},
             }
         ],

@@ -1,0 +1,273 @@
+"""Histories as checkpoints: ours come back the same, upstream's are understood, edited ones are refused by name."""
+
+import copy
+import json
+import math
+import random
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elastipod.api import Checkpoint
+from elastipod.pods import ContainerKey, Workload
+from recommender.checkpoints import HISTORY_ANNOTATION, UnusableHistory, checkpoint_name, from_checkpoint, to_checkpoint
+from recommender.histogram import MEMORY_FIRST_BUCKET, buckets_from
+from recommender.history import ContainerHistory, History, InstanceKey
+from recommender.samples import OomKill
+from recommender.settings import RecommenderSettings
+
+MI = 1024**2
+SETTINGS = RecommenderSettings()
+WEB = Workload("shop", "Deployment", "web")
+KEY = ContainerKey(WEB, "app")
+NOW = 1_790_000_000.0
+
+# As the recommender of vertical-pod-autoscaler 1.8 writes it.
+UPSTREAM: dict[str, Any] = {
+    "apiVersion": "autoscaling.k8s.io/v1",
+    "kind": "VerticalPodAutoscalerCheckpoint",
+    "metadata": {
+        "creationTimestamp": "2026-09-14T08:00:11Z",
+        "generation": 8123,
+        "managedFields": [{"manager": "recommender", "operation": "Update"}],
+        "name": "web-app",
+        "namespace": "shop",
+        "resourceVersion": "991",
+        "uid": "0b6b5c2e-2f5c-4c38-9ff0-1f1d1f6fb0c2",
+    },
+    "spec": {"containerName": "app", "vpaObjectName": "web"},
+    "status": {
+        "cpuHistogram": {
+            "bucketWeights": {"0": 120, "10": 10000, "11": 5000, "20": 900},
+            "referenceTimestamp": "2026-09-20T00:00:00Z",
+            "totalWeight": 201.6,
+        },
+        "firstSampleStart": "2026-09-14T08:00:00Z",
+        "lastSampleStart": "2026-09-20T11:00:00Z",
+        "lastUpdateTime": "2026-09-20T11:00:12Z",
+        "memoryHistogram": {
+            "bucketWeights": {"40": 10000, "44": 2500},
+            "referenceTimestamp": "2026-09-21T00:00:00Z",
+            "totalWeight": 3.9,
+        },
+        "totalSamplesCount": 8820,
+        "version": "v3",
+    },
+}
+
+
+def upstream(**status: Any) -> Checkpoint:
+    changed = copy.deepcopy(UPSTREAM)
+    changed["status"] |= status
+    return read(changed)
+
+
+def read(body: Any) -> Checkpoint:
+    return msgspec.json.decode(json.dumps(body), type=Checkpoint)
+
+
+def learned(usage: list[tuple[float, float]], kills: int = 0) -> History:
+    """A history of one container, a sample each half hour."""
+    history = History(SETTINGS)
+    place = np.array([history.ensure_instance(InstanceKey("pod-1", "app"), history.ensure_row(KEY))])
+    for step, (cpu, memory) in enumerate(usage):
+        at = NOW - 1800.5 * (len(usage) - step)
+        history.add(place, np.array([at]), np.array([cpu]), np.array([memory]), at)
+    for number in range(kills):
+        history.add_oom(OomKill(WEB, "app", "pod-1", f"id-{number}", NOW - 60, 500 * MI))
+    return history
+
+
+def saved(history: History) -> Checkpoint:
+    checkpoint = to_checkpoint("shop", "web", "app", history.export(0), NOW)
+    return msgspec.json.decode(msgspec.json.encode(checkpoint), type=Checkpoint)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1e11)), min_size=1, max_size=40),
+    st.integers(0, 3),
+)
+def test_a_history_comes_back_the_same(usage: list[tuple[float, float]], kills: int) -> None:
+    history = learned(usage, kills)
+    before = history.export(0)
+    after = from_checkpoint(saved(history), SETTINGS, NOW)
+    assert (after.windows, after.oom, after.samples) == (before.windows, before.oom, before.samples)
+    assert (after.first_sample_at, after.last_sample_at) == (before.first_sample_at, before.last_sample_at)
+    again = History(SETTINGS)
+    assert again.restore(KEY, after)
+    for one, other in ((history.cpu, again.cpu), (history.memory, again.memory)):
+        assert other.total(0, NOW) == pytest.approx(one.total(0, NOW), rel=1e-5)
+        for fraction in (0.501, 0.901, 0.951):
+            assert other.percentile(0, fraction) == one.percentile(0, fraction)
+
+
+def test_a_saved_and_loaded_store_weighs_what_it_weighed_r09() -> None:
+    history = learned([(0.2, 1e9), (0.4, 2e9)] * 300)
+    before = history.cpu.total(0, NOW)
+    for _ in range(5):
+        again = History(SETTINGS)
+        again.restore(KEY, from_checkpoint(saved(history), SETTINGS, NOW))
+        history = again
+    assert history.cpu.total(0, NOW) == pytest.approx(before, rel=1e-4)
+
+
+def test_upstreams_history_gives_upstreams_percentiles() -> None:
+    history = History(SETTINGS)
+    assert history.restore(KEY, from_checkpoint(upstream(), SETTINGS, NOW))
+    # pkg/recommender/util/histogram.go: the end of the bucket in which the percentile lies.
+    ends = {number: 0.01 * (1.05 ** (number + 1) - 1) / 0.05 for number in (0, 10, 11, 20)}
+    assert history.cpu.percentile(0, 0.5) == pytest.approx(ends[10])
+    assert history.cpu.percentile(0, 0.9) == pytest.approx(ends[11])
+    assert history.cpu.percentile(0, 0.97) == pytest.approx(ends[20])
+    assert history.memory.percentile(0, 0.9) == pytest.approx(1e7 * (1.05**45 - 1) / 0.05)
+    assert history.samples[0] == 8820
+    reference = 1_789_862_400.0
+    assert history.cpu.total(0, reference) == pytest.approx(201.6, rel=1e-6)
+
+
+def test_upstream_reads_what_we_write() -> None:
+    checkpoint = saved(learned([(0.2, 1e9)] * 40 + [(0.9, 3e9)]))
+    status = checkpoint.status
+    assert status is not None
+    assert status.version == "v3"
+    assert status.cpu_histogram is not None
+    weights = status.cpu_histogram.bucket_weights
+    assert weights is not None
+    assert max(weights.values()) == 10_000
+    assert all(0 <= int(bucket) < 176 for bucket in weights)
+    total = status.cpu_histogram.total_weight
+    low = int(math.log(0.2 * 0.05 / 0.01 + 1, 1.05))
+    assert weights[str(low)] == 10_000
+    assert total > 0
+
+
+def test_a_history_that_upstream_went_on_with_is_taken_as_upstream_left_it() -> None:
+    checkpoint = saved(learned([(0.2, 1e9)] * 40, kills=1))
+    body = json.loads(msgspec.json.encode(checkpoint))
+    body["status"] |= UPSTREAM["status"]
+    found = from_checkpoint(read(body), SETTINGS, NOW)
+    assert found.samples == 8820
+    assert found.cpu is not None
+    assert found.cpu.total == pytest.approx(201.6)
+    assert found.oom.kills == 1
+
+
+def test_weights_that_are_all_nothing_are_no_history_r07() -> None:
+    empty = {"bucketWeights": {"3": 0, "4": 0}, "referenceTimestamp": "2026-09-20T00:00:00Z", "totalWeight": 3.0}
+    with pytest.raises(UnusableHistory, match=r"status\.memoryHistogram\.bucketWeights: are all 0"):
+        from_checkpoint(upstream(memoryHistogram=empty), SETTINGS, NOW)
+
+
+@pytest.mark.parametrize(
+    ("status", "named"),
+    [
+        ({"version": "v2"}, "status.version"),
+        ({"totalSamplesCount": -1}, "totalSamplesCount"),
+        ({"totalSamplesCount": 12}, "cpuHistogram.totalWeight"),
+        ({"firstSampleStart": "2026-09-21T00:00:00Z"}, "firstSampleStart"),
+        ({"lastSampleStart": "2126-09-21T00:00:00Z"}, "lastSampleStart"),
+        ({"lastSampleStart": "yesterday"}, "lastSampleStart"),
+        ({"cpuHistogram": {**UPSTREAM["status"]["cpuHistogram"], "totalWeight": 2016.0}}, "cpuHistogram.totalWeight"),
+        ({"cpuHistogram": {**UPSTREAM["status"]["cpuHistogram"], "totalWeight": -1.0}}, "cpuHistogram.totalWeight"),
+        ({"cpuHistogram": {**UPSTREAM["status"]["cpuHistogram"], "bucketWeights": {"176": 1}}}, "bucketWeights"),
+        ({"cpuHistogram": {**UPSTREAM["status"]["cpuHistogram"], "bucketWeights": {"-1": 1}}}, "bucketWeights"),
+        ({"cpuHistogram": {**UPSTREAM["status"]["cpuHistogram"], "bucketWeights": {"1": -4}}}, "bucketWeights"),
+        ({"cpuHistogram": {**UPSTREAM["status"]["cpuHistogram"], "referenceTimestamp": None}}, "referenceTimestamp"),
+    ],
+)
+def test_an_edited_checkpoint_is_refused_by_the_fields_name_f40(status: dict[str, Any], named: str) -> None:
+    with pytest.raises(UnusableHistory) as refused:
+        from_checkpoint(upstream(**status), SETTINGS, NOW)
+    assert named in str(refused.value)
+
+
+def test_a_swapped_checkpoint_is_refused_f40() -> None:
+    body = copy.deepcopy(UPSTREAM)
+    body["spec"]["containerName"] = "proxy"
+    with pytest.raises(UnusableHistory, match=r"metadata\.name"):
+        from_checkpoint(read(body), SETTINGS, NOW)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"version": 2},
+        {"unknown": 1},
+        {"windows": [["p", 1e300, 1.0]]},
+        {"windows": [["p", 1.0, -5.0]]},
+        {"oom": {"floor_bytes": 1e30}},
+        {"cpu": {"reference_at": NOW, "weights": {"99999": 1}}},
+        {"first_sample_at": -1.0},
+    ],
+)
+def test_an_edited_annotation_is_refused_f40(edit: dict[str, Any]) -> None:
+    body = json.loads(msgspec.json.encode(saved(learned([(0.2, 1e9)] * 4, kills=1))))
+    annotations = body["metadata"]["annotations"]
+    annotations[HISTORY_ANNOTATION] = json.dumps(json.loads(annotations[HISTORY_ANNOTATION]) | edit)
+    with pytest.raises(UnusableHistory, match="history"):
+        from_checkpoint(read(body), SETTINGS, NOW)
+
+
+def mutated(body: Any, chance: random.Random) -> Any:
+    """The same JSON with one value, key or byte changed."""
+    strange = (None, -1, 0, 2**63, 1e308, "", "NaN", "\u202e", [], {}, True, "9" * 400, 1.5, "2026-09-20T11:00:12Z")
+    if chance.random() < 0.3:
+        raw = bytearray(json.dumps(body).encode())
+        for _ in range(chance.randint(1, 4)):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+        return bytes(raw[: chance.randrange(1, len(raw))] if chance.random() < 0.2 else raw)
+    changed = copy.deepcopy(body)
+    annotations = changed["metadata"].get("annotations") or {}
+    inner = json.loads(annotations[HISTORY_ANNOTATION]) if annotations else None
+    at = chance.choice([changed, inner]) if inner is not None else changed
+    place = at
+    while isinstance(place, dict) and place and chance.random() < 0.8:
+        key = chance.choice(sorted(place))
+        if isinstance(place[key], dict) and place[key]:
+            place = place[key]
+            continue
+        place[key] = chance.choice(strange)
+        break
+    if inner is not None:
+        annotations[HISTORY_ANNOTATION] = json.dumps(inner)
+    return json.dumps(changed).encode()
+
+
+def test_ten_thousand_mutated_checkpoints_crash_nothing_and_give_sane_sizes_f40() -> None:
+    chance = random.Random(40)
+    own = json.loads(msgspec.json.encode(saved(learned([(0.2, 1e9), (0.5, 2e9)] * 6, kills=2))))
+    used = refused = 0
+    most = buckets_from(MEMORY_FIRST_BUCKET).starts[-1]
+    for number in range(10_000):
+        body = mutated(own if number % 2 else UPSTREAM, chance)
+        try:
+            checkpoint = msgspec.json.decode(body, type=Checkpoint)
+            found = from_checkpoint(checkpoint, SETTINGS, NOW)
+        except (UnusableHistory, msgspec.DecodeError, UnicodeDecodeError):
+            refused += 1
+            continue
+        used += 1
+        if number % 20 == 0:
+            history = History(SETTINGS)
+            history.restore(KEY, found)
+            memory = history.memory.percentile(0, 0.9)
+            assert memory is None or 0 < memory <= most
+    assert used > 500
+    assert refused > 1500
+
+
+def test_a_name_that_would_be_too_long_ends_in_a_hash() -> None:
+    one, other = checkpoint_name("v" * 253, "app"), checkpoint_name("v" * 253, "app2")
+    assert len(one) <= 253
+    assert one != other
+    assert checkpoint_name("web", "app") == "web-app"
+
+
+def test_an_empty_history_is_saved_and_read() -> None:
+    checkpoint = to_checkpoint("shop", "web", "app", ContainerHistory(), NOW)
+    assert from_checkpoint(checkpoint, SETTINGS, NOW) == ContainerHistory()

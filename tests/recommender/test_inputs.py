@@ -1,0 +1,184 @@
+"""What comes from outside: usage, VerticalPodAutoscalers, clocks, settings."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from elastipod.clock import ManualClock
+from elastipod.kube.rows import BadObject
+from elastipod.pods import Workload
+from elastipod.quantities import Resources
+from elastipod.settings import SettingsError, load_settings
+from recommender.claims import decode_claim
+from recommender.settings import RecommenderSettings
+from recommender.sources.metrics_api import UsageReading, read_pod_metrics
+from recommender.timeline import Timeline
+from tests.recommender.world import autoscaler_json
+
+MI = 1024**2
+
+
+def metrics(*containers: Any, **more: Any) -> bytes:
+    return json.dumps(
+        {
+            "metadata": {"name": "web-a", "namespace": "ns"},
+            "timestamp": "2026-11-29T12:00:00Z",
+            "window": "30s",
+            "containers": list(containers),
+            **more,
+        }
+    ).encode()
+
+
+def usage(name: str = "app", cpu: Any = "95647727n", memory: Any = "2048Ki") -> dict[str, Any]:
+    return {"name": name, "usage": {"cpu": cpu, "memory": memory}}
+
+
+def read(*bodies: bytes) -> UsageReading:
+    reading = UsageReading()
+    for body in bodies:
+        read_pod_metrics(body, reading)
+    return reading
+
+
+def test_usage_is_read_in_cores_and_bytes() -> None:
+    [sample] = read(metrics(usage())).samples
+    assert (sample.namespace, sample.pod, sample.container) == ("ns", "web-a", "app")
+    assert (sample.cpu_cores, sample.memory_bytes) == (0.095647727, 2 * MI)
+
+
+@pytest.mark.parametrize(("text", "cores"), [("250m", 0.25), ("2", 2.0), (3, 3.0), ("1e-1", 0.1), ("0", 0.0)])
+def test_usage_is_read_in_every_form(text: Any, cores: float) -> None:
+    [sample] = read(metrics(usage(cpu=text))).samples
+    assert sample.cpu_cores == cores
+
+
+@pytest.mark.parametrize("bad", ["NaN", "+Inf", "-1", -5, "1e308", "", "lots", "9" * 5000])
+def test_a_value_that_makes_no_sense_costs_only_itself_r31(bad: Any) -> None:
+    reading = read(metrics(usage(cpu=bad)))
+    assert reading.bad_values == 1
+    [sample] = reading.samples
+    assert sample.cpu_cores is None
+    assert sample.memory_bytes == 2 * MI
+
+
+def test_a_missing_value_is_missing_and_not_zero_r38() -> None:
+    [sample] = read(metrics({"name": "app", "usage": {"cpu": "1"}})).samples
+    assert sample.memory_bytes is None
+    assert read(metrics({"name": "app"})).samples == []
+
+
+def test_one_bad_entry_costs_only_itself_r36() -> None:
+    reading = read(b'{"metadata": 7}', metrics(usage()), b"{", metrics(usage("")), metrics(usage("POD")))
+    assert len(reading.samples) == 1
+    assert reading.bad_entries == 4
+
+
+def test_mutated_usage_crashes_nothing() -> None:
+    chance, body = random.Random(1), metrics(usage(), usage("proxy"))
+    for _ in range(3000):
+        raw = bytearray(body)
+        for _ in range(chance.randint(1, 5)):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+        for sample in read(bytes(raw)).samples:
+            assert sample.cpu_cores is None or 0 <= sample.cpu_cores < 1e6
+
+
+def claim(**spec: Any) -> Any:
+    return decode_claim(json.dumps(autoscaler_json(**spec)).encode())
+
+
+def test_a_claim_says_whose_it_is_and_what_for() -> None:
+    found = claim(resourcePolicy={"containerPolicies": [{"containerName": "*", "minAllowed": {"cpu": "50m"}}]})
+    assert found.recommender == "elastipod"
+    assert found.target == Workload("default", "Deployment", "web")
+    assert found.policy("any").min_allowed == Resources(50, None)
+    assert found.problems == ()
+
+
+def test_a_containers_own_policy_is_not_merged_with_the_one_for_all() -> None:
+    policies = [
+        {"containerName": "*", "minAllowed": {"cpu": "50m"}},
+        {"containerName": "app", "maxAllowed": {"cpu": "1"}},
+        {"containerName": "app", "mode": "Off"},
+    ]
+    found = claim(resourcePolicy={"containerPolicies": policies})
+    assert found.policy("app").min_allowed == Resources()
+    assert found.policy("app").max_allowed == Resources(1000, None)
+    assert found.problems == ("spec.resourcePolicy.containerPolicies[2]: 'app' has one before",)
+
+
+def test_a_claim_with_only_a_target_has_defaults_r70() -> None:
+    body = autoscaler_json()
+    del body["spec"]["recommenders"]
+    found = decode_claim(json.dumps(body).encode())
+    assert (found.recommender, found.problems) == ("default", ())
+
+
+STRANGE: list[Any] = [None, "", 0, -1, 2**63, 1.5, True, [], {}, [None], "x" * 1_000_000, "\u202e\x00", "NaN", "1e999"]
+FIELDS = [
+    ("targetRef",),
+    ("targetRef", "kind"),
+    ("targetRef", "name"),
+    ("recommenders",),
+    ("updatePolicy",),
+    ("updatePolicy", "updateMode"),
+    ("updatePolicy", "minReplicas"),
+    ("resourcePolicy",),
+    ("resourcePolicy", "containerPolicies"),
+    ("resourcePolicy", "containerPolicies", 0, "containerName"),
+    ("resourcePolicy", "containerPolicies", 0, "mode"),
+    ("resourcePolicy", "containerPolicies", 0, "minAllowed"),
+    ("resourcePolicy", "containerPolicies", 0, "minAllowed", "cpu"),
+    ("resourcePolicy", "containerPolicies", 0, "maxAllowed", "memory"),
+    ("resourcePolicy", "containerPolicies", 0, "controlledResources"),
+    ("resourcePolicy", "containerPolicies", 0, "controlledValues"),
+    ("resourcePolicy", "containerPolicies", 0, "oomBumpUpRatio"),
+    ("resourcePolicy", "containerPolicies", 0, "memoryAggregationIntervalSeconds"),
+]
+
+
+@pytest.mark.parametrize("path", FIELDS, ids=lambda path: ".".join(map(str, path)))
+def test_every_field_with_every_strange_value_is_read_or_named_f79(path: tuple[Any, ...]) -> None:
+    for value in STRANGE:
+        policy = {"containerName": "app", "minAllowed": {"cpu": "1"}, "maxAllowed": {"memory": "1Gi"}}
+        body = autoscaler_json(updatePolicy={"updateMode": "Off"}, resourcePolicy={"containerPolicies": [policy]})
+        place = body["spec"]
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+        found = decode_claim(json.dumps(body).encode())
+        assert found.name == "vpa"
+        found.policy("app")
+
+
+def test_a_claim_without_readable_metadata_is_a_bad_object() -> None:
+    for body in (b"[]", b'{"metadata": []}', b"{", b""):
+        with pytest.raises(BadObject):
+            decode_claim(body)
+
+
+def test_a_leap_of_the_wall_clock_ages_nothing_f14() -> None:
+    class Leaping(ManualClock):
+        leap = 0.0
+
+        def now(self) -> float:
+            return self.at + self.leap
+
+    clock = Leaping()
+    timeline = Timeline(clock)
+    clock.leap, start = 10 * 365 * 86_400.0, clock.at
+    clock.advance(60)
+    assert timeline.now() == start + 60
+    clock.leap = 2.0
+    assert timeline.now() == start + 62
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"), [("half-life-seconds", "0"), ("target-percentile", "1.5"), ("oom-bump-ratio", "0.9")]
+)
+def test_settings_that_make_no_sense_are_refused_by_name(flag: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=flag.replace("-", "_")):
+        load_settings(RecommenderSettings, [f"--{flag}", value], {})
