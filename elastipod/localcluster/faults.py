@@ -17,6 +17,7 @@ from typing import Final
 from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
+from elastipod.kube.resources import LEASES
 
 CALL_SECONDS: Final = 5.0
 """How long a client waits for an answer, as the HTTP connection does."""
@@ -126,11 +127,13 @@ class FaultyConnection(InterceptedConnection):
         if not call.is_write:
             await self._fail_sometimes(call)
             return await self._read(call)
-        if self._strikes(FaultKind.KILLED):
+        # Most writes renew a lease; a death there is the least interesting.
+        share = 0.05 if call.resource is LEASES else 0.5
+        if self._faults.strikes(FaultKind.KILLED, share):
             self._die()
         await self._fail_sometimes(call)
         answer = await super().handle(call)
-        if self._strikes(FaultKind.KILLED):
+        if self._faults.strikes(FaultKind.KILLED, share):
             self._die()
         if self._strikes(FaultKind.DROPPED_ANSWER):
             raise Unreachable("the answer was lost")
@@ -223,8 +226,7 @@ class FaultyConnection(InterceptedConnection):
             await asyncio.sleep(0.5)
 
     def _strikes(self, kind: FaultKind) -> bool:
-        # A kill takes a whole process, so it is rarer than a failure.
-        return self._faults.strikes(kind, 0.25 if kind is FaultKind.KILLED else 1.0)
+        return self._faults.strikes(kind)
 
     def _die(self) -> None:
         self.kill()

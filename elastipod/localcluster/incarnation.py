@@ -21,10 +21,17 @@ def track_tasks(loop: asyncio.AbstractEventLoop) -> None:
         tasks = _current.get() if context is None else context.get(_current)
         if tasks is not None:
             tasks[task] = None
-            task.add_done_callback(lambda done: tasks.pop(done, None) and None)
+            task.add_done_callback(lambda done: _forget(done, tasks))
         return task
 
     loop.set_task_factory(factory)
+
+
+def _forget(done: "asyncio.Task[Any]", tasks: Tasks) -> None:
+    tasks.pop(done, None)
+    if not done.cancelled() and not isinstance(done.exception(), Exception):
+        # Seen: a death is no error that someone forgot to look at.
+        done.exception()
 
 
 async def live(work: Callable[[], Coroutine[Any, Any, None]], killed: asyncio.Event) -> BaseException | None:

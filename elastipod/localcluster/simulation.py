@@ -14,7 +14,7 @@ from typing import Any, Final
 from elastipod.clock import Clock, LoopClock
 from elastipod.kube.connection import Connection
 from elastipod.kube.leadership import Leadership
-from elastipod.kube.resources import CHECKPOINTS, EVENTS, LEASES
+from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, EVENTS, LEASES
 from elastipod.localcluster.apiserver import ApiServer
 from elastipod.localcluster.checkpoint import MemoryCheckpoint
 from elastipod.localcluster.direct import DirectConnection
@@ -33,7 +33,7 @@ from elastipod.localcluster.load import LoadSettings, Script, draw_script, perfo
 from elastipod.localcluster.node import LocalNode
 from elastipod.localcluster.registration import NodeSettings
 from elastipod.localcluster.simulated import SimulatedRuntime
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.store import Entry, Store
 from elastipod.localcluster.trace import RecordedConnection, Trace, Write
 from elastipod.localcluster.truth import Truth
 from elastipod.localcluster.virtualtime import VirtualTimeLoop
@@ -81,7 +81,7 @@ class SimulationSettings:
     load: LoadSettings = _LOAD
     calm_seconds: float = 25.0
     """Before the first fault."""
-    settling_seconds: float = 240.0
+    settling_seconds: float = 420.0
     """After the last fault and the last act, until the world must be as wished."""
     quiet_seconds: float = 300.0
     """Then nothing may be written."""
@@ -100,7 +100,6 @@ class Outcome:
     violations: list[Violation]
     fault_counts: Counter[FaultKind]
     writes: Counter[str]
-    quiet_writes: list[Write]
     end_state: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     """Parts that ended by themselves with an error."""
@@ -189,18 +188,26 @@ class Simulation:
         for task in tasks:
             if task.done():
                 task.result()
+        quiet_writes = [write for write in self._writes[first_quiet:] if _disturbs(write)]
         self._outcome = Outcome(
             self.seed,
             self._trace.to_bytes(),
             self._trace.events,
-            self._watchman.violations,
+            [*self._watchman.violations, *self._restless(quiet_writes)],
             self._faults.counts,
             Counter(write.part for write in self._writes),
-            [write for write in self._writes[first_quiet:] if _disturbs(write)],
             self._truth.end_state(),
             self._failures,
             self._clock.monotonic(),
         )
+
+    def _restless(self, quiet_writes: list[Write]) -> Iterable[Violation]:
+        """I9: once the wishes and the faults have ended, the world is as wished and stays so."""
+        for write in quiet_writes:
+            thing = f"{write.call.resource.plural} {write.call.namespace}/{write.call.name}"
+            yield Violation("I9", write.at, thing, f"{write.actor} still writes: {write.call.body[:300]!r}")
+        for thing, told in self._truth.unsettled():
+            yield Violation("I9", self._clock.monotonic(), thing, told)
 
     async def _act(self) -> None:
         connection = self._connection("cluster/people")
@@ -293,5 +300,14 @@ class Simulation:
 
 
 def _disturbs(write: Write) -> bool:
-    """Whether a write moves something; leases, saved histories and Events are kept up while nothing moves."""
-    return write.part in OURS and write.call.resource not in (LEASES, CHECKPOINTS, EVENTS)
+    """Whether a write moves something that should stand.
+
+    Leases, saved histories and Events are kept up while nothing moves, and a recommendation that changes is a new wish.
+    """
+    if write.part not in OURS or write.call.resource in (LEASES, CHECKPOINTS, EVENTS):
+        return False
+    return write.call.resource is not AUTOSCALERS or _recommended(write.before) == _recommended(write.after)
+
+
+def _recommended(entry: Entry | None) -> Any:
+    return None if entry is None else (entry.json.get("status") or {}).get("recommendation")

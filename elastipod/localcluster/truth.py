@@ -14,7 +14,7 @@ from elastipod.localcluster.kinds import POD
 from elastipod.localcluster.node import LocalNode
 from elastipod.localcluster.simulated import SimulatedRuntime
 from elastipod.localcluster.store import Store
-from elastipod.pods import Container
+from elastipod.pods import Container, ResizeProgress
 from elastipod.quantities import Resources
 
 Json = dict[str, Any]
@@ -90,16 +90,19 @@ class Truth:
                 sizes.append([_shown(container.requests), _shown(container.limits)])
         return {key: sorted(sizes) for key, sizes in sorted(found.items())}
 
-    def unsettled(self) -> list[str]:
-        """Running pods whose spec is not what is in force."""
-        pods = (decode_pod(entry.raw) for entry in self.store.of_kind(POD))
-        return [
-            f"{pod.key}/{one.name}"
-            for pod in pods
-            if pod.is_running
-            for one in pod.sized_containers
-            if one.is_running and not _is_in_force(one)
-        ]
+    def unsettled(self) -> Iterator[tuple[str, str]]:
+        """Running containers whose spec is not what is in force, and how they differ.
+
+        A resize that the node defers is settled: it waits for room, and that is shown.
+        """
+        for entry in self.store.of_kind(POD):
+            pod = decode_pod(entry.raw)
+            if not pod.is_running or pod.resize_progress is ResizeProgress.DEFERRED:
+                continue
+            for one in pod.sized_containers:
+                if one.is_running and not _is_in_force(one):
+                    told = f"wants {one.requests} {one.limits}, has {one.allocated} {one.actual_limits}"
+                    yield f"{pod.key}/{one.name}", f"{pod.resize_progress}: {told}"
 
     def _answer_or_fail(self) -> None:
         if self.lost_since is not None:

@@ -14,6 +14,7 @@ from elastipod.quantities import Resources
 
 _MARGIN: Final = 1.1
 _FRESH_SECONDS: Final = 15.0
+_KIBI: Final = 1024
 _POD_GROUP: Final = re.compile(
     r"kubepods(\.slice)?(/[a-z-]+(\.slice)?)?/[a-z-]*pod[0-9a-f]{8}([-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}(\.slice)?(/[\w.:-]+)?",
     re.ASCII,
@@ -117,7 +118,8 @@ class UsedMemoryStays(Invariant):
             if old is None or limit is None or limit >= (old.limits.memory_bytes or 2**63):
                 continue
             used = world.lowest_memory(after.uid, container.name, _FRESH_SECONDS)
-            if used is not None and limit < used * _MARGIN and _is_lowered_below_allocated(old, limit):
+            # Usage is told in whole KiB.
+            if used is not None and limit < (used - _KIBI) * _MARGIN and _is_lowered_below_allocated(old, limit):
                 yield self.broken(world, f"{after.key}/{container.name}", f"memory limit {limit} < {_MARGIN} x {used}")
 
 
