@@ -263,6 +263,8 @@ def _histogram(
         for bucket, weight in fine.weights.items():
             if not 0 <= bucket < buckets.count or not 0 <= weight <= _MOST_FINE_WEIGHT:
                 raise UnusableHistory(f"metadata.annotations[{HISTORY_ANNOTATION}]: bucket {bucket} is out of range")
+        if not _agree(fine, saved.bucket_weights or {}, buckets):
+            raise UnusableHistory(f"{where}.bucketWeights: do not agree with annotation {HISTORY_ANNOTATION}")
         weights, reference_at = fine.weights, fine.reference_at
     if reference_at is None:
         raise UnusableHistory(f"{where}.referenceTimestamp: is missing")
@@ -273,6 +275,17 @@ def _histogram(
     return HistogramState(
         tuple((bucket, weight * scale) for bucket, weight in sorted(weights.items()) if weight), reference_at
     )
+
+
+def _agree(fine: _Fine, weights: dict[str, int], buckets: Buckets) -> bool:
+    """Whether both forms say the same, but for rounding."""
+    sums: dict[int, float] = {}
+    for bucket, weight in fine.weights.items():
+        number = int(buckets.upstream[bucket])
+        sums[number] = sums.get(number, 0.0) + weight
+    scale = _MOST_WEIGHT / max(max(sums.values(), default=0.0), 1.0)
+    numbers = {*sums, *(int(text) for text in weights)}
+    return all(abs(sums.get(number, 0.0) * scale - weights.get(str(number), 0)) <= 2 for number in numbers)
 
 
 def _settled(where: str, state: HistogramState | None, at: float, half_life_seconds: float) -> HistogramState | None:

@@ -97,12 +97,12 @@ class World:
         }
         return (await self.create(REPLICA_SETS, body))["metadata"]["uid"]
 
-    async def pod(self, name: str, replica_set_uid: str, *, workload: str = "web", **container: Any) -> None:
+    async def pod(self, pod_name: str, replica_set_uid: str, *, workload: str = "web", **container: Any) -> None:
         """A running pod of a Deployment."""
         owner = build.owner_json("ReplicaSet", f"{workload}-1", replica_set_uid)
-        pod = build.pod_json(name, containers=[build.container_json(**container)], node="n1", owner=owner)
+        pod = build.pod_json(pod_name, containers=[build.container_json(**container)], node="n1", owner=owner)
         await self.create(PODS, pod)
-        await self.set_status(name, build.running_status(pod))
+        await self.set_status(pod_name, build.running_status(pod))
 
     async def set_status(self, pod: str, status: Json) -> None:
         body = json.dumps({"status": status}).encode()
