@@ -22,6 +22,7 @@ Every setting is a flag (`--name-with-dashes`), an environment variable (`ELASTI
 the YAML file that `--config` names (`name_with_underscores: value`); the first of these that is given counts.
 This page is written from the code by `make docs`.
 """
+_TABLE = "| setting | default | meaning |\n| --- | --- | --- |\n"
 
 
 def settings_page() -> str:
@@ -37,8 +38,10 @@ def settings_page() -> str:
             f"\n## {title}\n\n{inspect.getdoc(cls) or ''}\n\n| setting | default | meaning |\n| --- | --- | --- |\n"
         )
         texts = help_texts(cls)
-        for field in dataclasses.fields(cls):
-            parts.append(f"| `{field.name}` | {_shown(field.default)} | {texts.get(field.name, '')} |\n")
+        parts += [
+            f"| `{field.name}` | {_shown(field.default)} | {texts.get(field.name, '')} |\n"
+            for field in dataclasses.fields(cls)
+        ]
     return "".join(parts)
 
 

@@ -1,0 +1,138 @@
+"""What the demo shows, read where it is true: in the API, in the kernel's cgroups, in the processes.
+
+Owns looking and waiting. It asks none of the parts what they believe.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from elastipod.clock import Clock
+from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError
+from elastipod.kube.reflector import Reflector
+from elastipod.kube.resources import PODS
+from elastipod.kube.rows import decode_pod
+from elastipod.localcluster.hands import CgroupHands
+from elastipod.pods import Container, Pod, QosClass
+
+T = TypeVar("T")
+
+_LOOK_SECONDS: Final = 0.02
+
+
+class NotSeenError(Exception):
+    """Something that had to happen did not, within its time."""
+
+
+class Observer:
+    """A view of the cluster and of the machine under it. `hands` is None where pods are simulated."""
+
+    def __init__(self, connection: Connection, clock: Clock, hands: CgroupHands | None) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._hands = hands
+        self._pods = Reflector(connection, PODS, decode_pod, clock)
+        self._watching: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to look."""
+        self._watching = asyncio.create_task(self._pods.run())
+        await self._pods.wait_synced()
+
+    async def stop(self) -> None:
+        """Look no more."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+
+    def pods(self, app: str) -> list[Pod]:
+        """The pods with that `app` label, oldest first."""
+        found = [pod for pod in self._pods.items.values() if pod.labels.get("app") == app]
+        return sorted(found, key=lambda pod: (pod.created_at, pod.name))
+
+    def all_pods(self) -> list[Pod]:
+        """Every pod of the cluster."""
+        return list(self._pods.items.values())
+
+    def pod(self, app: str) -> Pod | None:
+        """The newest pod with that label."""
+        found = self.pods(app)
+        return found[-1] if found else None
+
+    async def until(self, what: str, seconds: float, look: Callable[[], T | None]) -> T:
+        """The first answer that is not None. Raises NotSeenError naming what was waited for."""
+        deadline = self._clock.monotonic() + seconds
+        while True:
+            found = look()
+            if found is not None:
+                return found
+            if self._watching is not None and self._watching.done():
+                self._watching.result()
+            if self._clock.monotonic() > deadline:
+                raise NotSeenError(f"waited {seconds:.0f} s in vain for this: {what}")
+            await self._clock.sleep(_LOOK_SECONDS)
+
+    async def until_running(self, app: str, seconds: float = 20.0) -> Pod:
+        """The pod, once its first container runs."""
+
+        def look() -> Pod | None:
+            pod = self.pod(app)
+            return pod if pod and pod.containers and pod.containers[0].is_running else None
+
+        return await self.until(f"a pod of {app} runs", seconds, look)
+
+    async def until_ended(self, app: str, seconds: float) -> Pod:
+        """The pod, once it is over."""
+
+        def look() -> Pod | None:
+            pod = self.pod(app)
+            return pod if pod and pod.is_terminal else None
+
+        return await self.until(f"the pod of {app} ends", seconds, look)
+
+    async def log(self, pod: Pod) -> str:
+        """What the pod's only container printed; empty where nothing is kept."""
+        try:
+            return (await self._connection.get(PODS, pod.namespace, pod.name, subresource="log")).decode()
+        except KubeError:
+            return ""
+
+    def process_ids(self, pod: Pod, program: str) -> list[int]:
+        """The kernel's list of the processes in the pod's cgroup that run that program."""
+        if self._hands is None:
+            return []
+        try:
+            return sorted(pid for pid in self._hands.processes(pod_group(pod)) if program in _command_line(pid))
+        except OSError:
+            return []
+
+    def memory(self, pod: Pod) -> tuple[int, int]:
+        """Memory in use and the limit in force, in bytes, from the container's cgroup; zeros where there is none."""
+        group = self._container_group(pod)
+        if self._hands is None or group is None:
+            return 0, 0
+        try:
+            return self._hands.usage(group).memory_bytes, self._hands.read(group).memory_limit_bytes or 0
+        except OSError:
+            return 0, 0
+
+    def _container_group(self, pod: Pod) -> str | None:
+        container: Container | None = pod.containers[0] if pod.containers else None
+        if container is None or not container.container_id:
+            return None
+        return f"{pod_group(pod)}/{container.container_id.partition('://')[2]}"
+
+
+def pod_group(pod: Pod) -> str:
+    """A pod's cgroup below the node's root, as a kubelet with the cgroupfs driver lays it out."""
+    qos = "" if pod.qos_class is QosClass.GUARANTEED else f"{pod.qos_class.lower()}/"
+    return f"kubepods/{qos}pod{pod.uid}"
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""
