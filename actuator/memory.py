@@ -1,0 +1,68 @@
+"""Containers' memory, as the rescue sees and sets it.
+
+Owns the words and the protocol; kernelmemory.py fulfils it on this machine's cgroups, simulatedmemory.py in thought.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from actuator.spikes import MemoryReading
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A container under protection."""
+
+    key: str
+    """`<pod uid>/<container>/<container id>`."""
+    pod_uid: str
+    container: str
+    container_id: str
+    pod_group: str
+    group: str
+    spec_bytes: int
+    ceiling_bytes: int
+    base_bytes: int
+    """Its limit before the first rescue; steps and ceiling are shares of it."""
+    deadline_seconds: float
+    priority: int = 0
+    written_bytes: int = 0
+    rescues: tuple[float, ...] = ()
+    is_leased: bool = False
+    """A hold found on it is ours, from an earlier run."""
+
+
+class Memory(Protocol):
+    """Reads and sets memory. Failures are OSError; a container that is gone reads as None."""
+
+    @property
+    def enforcement(self) -> str:
+        """`cgroup v1`, `cgroup v2` or `simulated`."""
+        ...
+
+    @property
+    def holds(self) -> bool:
+        """Whether the kernel can make tasks wait (v2)."""
+        ...
+
+    def open(self, target: Target) -> None:
+        """Begin to watch a container."""
+        ...
+
+    def close(self, key: str) -> None: ...
+
+    def usage(self, key: str) -> int:
+        """Memory in use, quickly; 0 where the container is gone."""
+        ...
+
+    def reading(self, key: str) -> MemoryReading | None: ...
+
+    def raise_limit(self, key: str, limit_bytes: int) -> None:
+        """The pod's limit by as much as the container's, then the container's. Never lowers."""
+        ...
+
+    def set_high(self, key: str, high_bytes: int | None) -> None: ...
+
+    def available_bytes(self) -> int:
+        """What the node could still give."""
+        ...

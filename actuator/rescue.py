@@ -1,0 +1,238 @@
+"""Events in, writes out: the guards of all containers on a node.
+
+Owns the order of work in one round: look, decide, share out the node's budget, write, tell. Single-threaded; runs in
+the epoll thread (watcher.py) or on the event loop (loopwatcher.py). What is decided is spikes.py's and
+budget.py's matter.
+"""
+
+import errno
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from actuator.budget import Ask, NodeBudget, share_out
+from actuator.memory import Memory, Target
+from actuator.spikes import (
+    Accepted,
+    AskApi,
+    Event,
+    Granted,
+    Instruction,
+    MemoryReading,
+    Phase,
+    Refused,
+    Seen,
+    SpikeGuard,
+    SpikeRules,
+    Tell,
+    WantRoom,
+    WriteHigh,
+    WriteLimit,
+    ladder,
+)
+
+_GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
+_LEAST_GRANT: Final = 1024 * 1024
+_PAGE: Final = 4096
+_RUNGS_IN_USE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The container ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something the kernel refused, or that is not ours to set."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The container is under protection now."""
+
+
+Outcome = AskApi | Tell | Gone | Failed | Watched
+OnOutcome = Callable[[str, Outcome], None]
+
+
+@dataclass(slots=True)
+class _Slot:
+    target: Target
+    guard: SpikeGuard
+    mark: int = 0
+    """The usage from which a closer look is worth it."""
+    armed_for: int = 0
+    """The limit its usage marks belong to."""
+
+
+class Rescue:
+    """The containers of one node. `on_rearm(key, limit)` is called when usage marks belong to another limit."""
+
+    def __init__(self, memory: Memory, rules: SpikeRules, budget: NodeBudget, on_outcome: OnOutcome) -> None:
+        self._memory, self._rules, self._budget = memory, rules, budget
+        self._on_outcome = on_outcome
+        self.on_rearm: Callable[[str, int], None] = lambda _key, _limit: None
+        self._slots: dict[str, _Slot] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self._slots)
+
+    def add(self, target: Target, now: float) -> None:
+        """Take over a container that the memory has opened, or what is new of one we know."""
+        slot = self._slots.get(target.key)
+        if slot is not None:
+            slot.target = target
+            slot.guard.spec_bytes = target.spec_bytes
+            slot.guard.ceiling_bytes = target.ceiling_bytes
+            return
+        guard = SpikeGuard(
+            self._rules,
+            holds=self._memory.holds,
+            spec_bytes=target.spec_bytes,
+            ceiling_bytes=target.ceiling_bytes,
+            base_bytes=target.base_bytes,
+            deadline_seconds=target.deadline_seconds,
+            written_bytes=target.written_bytes,
+            rescues=target.rescues,
+        )
+        reading = self._memory.reading(target.key)
+        if reading is None:
+            self._memory.close(target.key)
+            self._on_outcome(target.key, Gone())
+            return
+        if self._memory.holds and reading.high_bytes is not None and not target.is_leased:
+            self._memory.close(target.key)
+            self._on_outcome(target.key, Failed("memory.high is set by another (MemoryQoS?), so it is left alone"))
+            return
+        self._slots[target.key] = _Slot(target, guard, armed_for=reading.limit_bytes or 0)
+        self._on_outcome(target.key, Watched())
+        self.look((target.key,), now)
+
+    def drop(self, key: str) -> None:
+        """Let go of a container: the hold is lifted, nothing is lowered."""
+        if self._slots.pop(key, None) is not None:
+            if self._memory.holds:
+                self._try(key, lambda: self._memory.set_high(key, None))
+            self._budget.give_back(key)
+            self._memory.close(key)
+
+    def drop_all(self) -> None:
+        """Leave nothing held."""
+        for key in self.keys:
+            self.drop(key)
+
+    def rearmed(self, key: str, limit_bytes: int, now: float) -> None:
+        """New usage marks are in place. A mark that was passed before it was armed never fires: look."""
+        slot = self._slots.get(key)
+        if slot is not None:
+            slot.armed_for = limit_bytes
+            self.look((key,), now)
+
+    def next_at(self) -> float:
+        """When a guard wants to look without an event."""
+        return min((slot.guard.next_at for slot in self._slots.values()), default=math.inf)
+
+    def due(self, now: float) -> list[str]:
+        return [key for key, slot in self._slots.items() if slot.guard.next_at <= now]
+
+    def sweep(self, keys: Iterable[str], now: float, *, closely: bool) -> None:
+        """The safety net beside the events: usage alone, or all that is to be known."""
+        found = []
+        for key in keys:
+            slot = self._slots.get(key)
+            if slot is not None and (
+                closely or slot.guard.phase is not Phase.CALM or self._memory.usage(key) >= slot.mark
+            ):
+                found.append(key)
+        if found:
+            self.look(found, now)
+
+    def look(self, keys: Iterable[str], now: float) -> None:
+        """Read each container once, decide, share out, write."""
+        asks: list[Ask] = []
+        readings: dict[str, MemoryReading] = {}
+        for key in keys:
+            slot = self._slots.get(key)
+            if slot is None:
+                continue
+            reading = self._memory.reading(key)
+            if reading is None:
+                self._forget(key)
+                continue
+            readings[key] = reading
+            self._budget.use(key, reading.current_bytes)
+            for instruction in slot.guard.handle(Seen(reading), now):
+                if isinstance(instruction, WantRoom):
+                    asks.append(Ask(key, instruction.memory_bytes, slot.target.priority))
+                else:
+                    self._do(key, instruction)
+            self._note_limit(key, slot, reading.limit_bytes or 0, reading.tasks)
+        if asks:
+            self._grant(asks, readings, now)
+
+    def answer(self, key: str, answer: Accepted | Refused, now: float) -> None:
+        """What the API said."""
+        if isinstance(answer, Refused):
+            self._budget.give_back(key)
+        self._handle(key, answer, now)
+
+    def _grant(self, asks: list[Ask], readings: dict[str, MemoryReading], now: float) -> None:
+        shares = share_out(asks, self._budget.free(self._memory.available_bytes(), now))
+        for ask in asks:
+            share = shares[ask.key] // _PAGE * _PAGE
+            if share < min(ask.memory_bytes, _LEAST_GRANT):
+                share = 0
+            if share:
+                self._budget.take(ask.key, share, readings[ask.key].current_bytes, now)
+            self._handle(ask.key, Granted(share), now)
+
+    def _handle(self, key: str, event: Event, now: float) -> None:
+        slot = self._slots.get(key)
+        if slot is not None:
+            for instruction in slot.guard.handle(event, now):
+                self._do(key, instruction)
+
+    def _do(self, key: str, instruction: Instruction) -> None:
+        match instruction:
+            case WriteLimit(limit_bytes):
+                self._try(key, lambda: self._memory.raise_limit(key, limit_bytes))
+                slot = self._slots.get(key)
+                if slot is not None:
+                    self._note_limit(key, slot, limit_bytes, tasks=1)
+            case WriteHigh(high_bytes):
+                self._try(key, lambda: self._memory.set_high(key, high_bytes))
+            case AskApi() | Tell():
+                self._on_outcome(key, instruction)
+            case WantRoom():
+                raise AssertionError("room is shared out among all that ask in a round")
+            case _:
+                assert_never(instruction)
+
+    def _note_limit(self, key: str, slot: _Slot, limit: int, tasks: int) -> None:
+        slot.mark = slot.guard.mark(limit, tasks) if limit else 0
+        if self._memory.holds or not limit:
+            return
+        marks = ladder(slot.armed_for, slot.guard.base_bytes, self._rules) if slot.armed_for else ()
+        # One of the lower rungs shall stand in the upper part of the gap's way, so that some are left above it.
+        if not any(slot.mark <= rung <= slot.mark + (limit - slot.mark) // 2 for rung in marks[:_RUNGS_IN_USE]):
+            self.on_rearm(key, limit)
+
+    def _try(self, key: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if error.errno in _GONE:
+                self._forget(key)
+            else:
+                self._on_outcome(key, Failed(f"{error.strerror or error}"))
+
+    def _forget(self, key: str) -> None:
+        if self._slots.pop(key, None) is not None:
+            self._budget.give_back(key)
+            self._memory.close(key)
+            self._on_outcome(key, Gone())

@@ -1,0 +1,74 @@
+"""Containers' memory in a simulated node.
+
+Owns the reading of a simulated runtime as `Memory`: its `high` holds as cgroup v2's does.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from actuator.memory import Target
+from actuator.spikes import MemoryReading
+from elastipod.localcluster.runtime import Sandbox
+from elastipod.localcluster.simulated import SimulatedRuntime
+from elastipod.pods import QosClass
+
+
+class SimulatedMemory:
+    """`Memory` of the containers that run in thought; `node_bytes` is what the node has in all."""
+
+    enforcement = "simulated"
+    holds = True
+
+    def __init__(self, runtime: SimulatedRuntime, node_bytes: int) -> None:
+        self.on_event: Callable[[str], None] = lambda _: None
+        self._runtime, self._node_bytes = runtime, node_bytes
+        self._targets: dict[str, Target] = {}
+        self._highs: dict[str, int | None] = {}
+        runtime.on_high = self._on_high
+
+    def open(self, target: Target) -> None:
+        if self._runtime.limits(target.container_id) is None:
+            raise FileNotFoundError(2, f"container {target.container_id} does not run")
+        self._targets[target.key] = target
+
+    def close(self, key: str) -> None:
+        self._targets.pop(key, None)
+        self._highs.pop(key, None)
+
+    def usage(self, key: str) -> int:
+        usage = self._runtime.usage(self._targets[key].container_id) if key in self._targets else None
+        return 0 if usage is None else usage.memory_bytes
+
+    def reading(self, key: str) -> MemoryReading | None:
+        target = self._targets.get(key)
+        usage = self._runtime.usage(target.container_id) if target is not None else None
+        limits = self._runtime.limits(target.container_id) if target is not None else None
+        if usage is None or limits is None:
+            return None
+        return MemoryReading(usage.memory_bytes, limits.memory_limit_bytes, self._highs.get(key))
+
+    def raise_limit(self, key: str, limit_bytes: int) -> None:
+        target = self._targets[key]
+        now = self._runtime.limits(target.container_id)
+        if now is None or now.memory_limit_bytes is None or now.memory_limit_bytes >= limit_bytes:
+            return
+        pod = self._runtime.pod_limits(target.pod_uid)
+        if pod is not None and pod.memory_limit_bytes is not None:
+            more = limit_bytes - now.memory_limit_bytes
+            sandbox = Sandbox(target.pod_uid, "", "", QosClass.BURSTABLE)
+            self._runtime.set_pod_limits(sandbox, replace(pod, memory_limit_bytes=pod.memory_limit_bytes + more))
+        self._runtime.set_limits(target.container_id, replace(now, memory_limit_bytes=limit_bytes))
+
+    def set_high(self, key: str, high_bytes: int | None) -> None:
+        target = self._targets.get(key)
+        if target is not None:
+            self._highs[key] = high_bytes
+            self._runtime.set_high(target.container_id, high_bytes)
+
+    def available_bytes(self) -> int:
+        return self._node_bytes - sum(self.usage(key) for key in self._targets)
+
+    def _on_high(self, container_id: str) -> None:
+        for key, target in self._targets.items():
+            if target.container_id == container_id:
+                self.on_event(key)

@@ -1,0 +1,396 @@
+"""When to hold, when to raise, when to let go.
+
+Owns what is decided about one container's memory spike: the gap of the hold, the ladder of marks, page cache and leaks,
+the deadline, and the order of spec and cgroup. Opens nothing and asks nobody: events in, instructions out.
+Measured on Linux 6.1 to 7.3; the formulas are calculate_high_delay's (mm/memcontrol.c).
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+from elastipod.reasons import Reason
+
+MIB: Final = 1024 * 1024
+_PAGE: Final = 4096
+_LEAST_GAP: Final = 8 * MIB
+_LEAST_GAP_V1: Final = 16 * MIB
+_LEAST_FRACTION: Final = 0.03
+_MOST_FRACTION: Final = 0.2
+_MOST_TASKS: Final = 64
+_NEAR: Final = 0.97
+"""Below this share of its mark, a reading shows that the event is old news: the kernel sends one per 10 ms."""
+_NEEDED: Final = 0.85
+"""Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
+_CACHE_REST_SECONDS: Final = 1.0
+RUNGS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SpikeRules:
+    """What holds for all containers of a node."""
+
+    hold_seconds: float = 5.0
+    answer_seconds: float = 1.0
+    """So long the API has to accept a raise before the cgroup is raised without it."""
+    budget_seconds: float = 1.0
+    """The time the gap shall give us, with as many tasks allocating as run."""
+    step_fraction: float = 0.25
+    least_step_bytes: int = 32 * MIB
+    most_rescues: int = 3
+    rescue_window_seconds: float = 600.0
+    rescue_seconds: float = 30.0
+    """Raises within this time of a rescue's first belong to it."""
+    gap_fraction: float = 0.0
+    """The hold's gap as a share of the limit; 0 computes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReading:
+    """A container's memory at one moment; limits None where there are none."""
+
+    current_bytes: int
+    limit_bytes: int | None
+    high_bytes: int | None = None
+    reclaimable_bytes: int = 0
+    tasks: int = 1
+    oom_kills: int = 0
+
+    @property
+    def needed_bytes(self) -> int:
+        """What the kernel cannot take back."""
+        return max(self.current_bytes - self.reclaimable_bytes, 0)
+
+
+def seconds_to_kill(high_bytes: int, max_bytes: int, tasks: int = 1) -> float:
+    """How long tasks that allocate at full speed take from `high` to `max` in the kernel's throttle."""
+    if high_bytes <= 0:
+        return 0.0
+    x = max(max_bytes - high_bytes, 0) / high_bytes
+    return 85 * x**3 * (high_bytes / MIB) / max(tasks, 1)
+
+
+def gap_fraction(high_bytes: int, seconds: float, tasks: int = 1) -> float:
+    """The inverse: the gap, as a share of `high`, that gives so many seconds; never below 3 % nor 8 MiB."""
+    if high_bytes <= 0:
+        return _MOST_FRACTION
+    x = math.cbrt(seconds * max(tasks, 1) / (85 * high_bytes / MIB))
+    return max(x, _LEAST_FRACTION, _LEAST_GAP / high_bytes)
+
+
+def gap(limit_bytes: int, rules: SpikeRules, tasks: int = 1) -> int:
+    """How far below the limit the hold stands (v2), in whole pages; at most a fifth of the limit."""
+    if rules.gap_fraction:
+        wanted = limit_bytes * rules.gap_fraction
+    else:
+        # high is not known yet; the limit less the least gap is near enough, as the root is flat.
+        around = max(limit_bytes - _LEAST_GAP, limit_bytes // 2)
+        wanted = around * gap_fraction(around, rules.budget_seconds, min(max(tasks, 1), _MOST_TASKS))
+        wanted = max(wanted, limit_bytes * 0.05)
+    return int(min(wanted, limit_bytes * _MOST_FRACTION)) // _PAGE * _PAGE
+
+
+def gap_v1(limit_bytes: int, rules: SpikeRules) -> int:
+    """How far below the limit the first mark stands (v1): 5 % or 16 MiB, at most a quarter of the limit."""
+    wanted = max(limit_bytes * (rules.gap_fraction or 0.05), _LEAST_GAP_V1)
+    return int(min(wanted, limit_bytes // 4)) // _PAGE * _PAGE
+
+
+def spacing(limit_bytes: int, rules: SpikeRules) -> int:
+    """The smallest step of a container, and the distance of its marks."""
+    return max(int(limit_bytes * rules.step_fraction), rules.least_step_bytes) // _PAGE * _PAGE
+
+
+def ladder(limit_bytes: int, base_bytes: int, rules: SpikeRules) -> tuple[int, ...]:
+    """v1's usage marks: one below the limit, and one below each limit that the next steps lead to."""
+    first, step = limit_bytes - gap_v1(limit_bytes, rules), spacing(base_bytes, rules)
+    return tuple(first + rung * step for rung in range(RUNGS))
+
+
+class Phase(StrEnum):
+    """Where a container stands."""
+
+    CALM = "calm"
+    NEEDY = "needy"
+    """At its mark, and nothing granted yet."""
+    ASKED = "asked"
+    """A raise was granted and asked of the API."""
+    LET_GO = "let go"
+    """The hold was lifted with nothing to give; the kernel decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A look at the container, after an event or in the sweep."""
+
+    reading: MemoryReading
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What the node's budget gives; 0 is nothing."""
+
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The API accepted a limit: it stands in the spec."""
+
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The API refuses the raise for good."""
+
+    reason: Reason
+
+
+Event = Seen | Granted | Accepted | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class WantRoom:
+    """Ask the node's budget."""
+
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskApi:
+    """Ask the API for this limit, again until it answers."""
+
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLimit:
+    """Raise the cgroup: the pod, then the container."""
+
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteHigh:
+    """Move the hold; None lifts it."""
+
+    high_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """What became of a spike."""
+
+    reason: Reason
+    seconds: float = 0.0
+    over_bytes: int = 0
+    limit_bytes: int = 0
+
+
+Instruction = WantRoom | AskApi | WriteLimit | WriteHigh | Tell
+
+
+class SpikeGuard:
+    """One container's guard.
+
+    With `holds` (v2) the kernel makes tasks wait at the hold, so the spec is asked first. Without (v1) the cgroup is
+    raised at once, and the spec follows.
+    """
+
+    __slots__ = (
+        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_kill_seconds", "_limit", "_rescues",
+        "_since", "_steps",
+        "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "phase", "reason", "rules", "spec_bytes",
+        "written_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        rules: SpikeRules,
+        *,
+        holds: bool,
+        spec_bytes: int,
+        ceiling_bytes: int,
+        base_bytes: int | None = None,
+        deadline_seconds: float | None = None,
+        written_bytes: int = 0,
+        rescues: tuple[float, ...] = (),
+    ) -> None:
+        self.rules, self.holds = rules, holds
+        self.spec_bytes = spec_bytes
+        """The limit in the spec, as far as we know."""
+        self.base_bytes = spec_bytes if base_bytes is None else base_bytes
+        self.ceiling_bytes = ceiling_bytes
+        self.written_bytes = written_bytes
+        """The highest limit we wrote; no patch may carry less."""
+        self.deadline_seconds = min(rules.hold_seconds, deadline_seconds or rules.hold_seconds)
+        self.phase = Phase.CALM
+        self.reason: Reason | None = None
+        self._rescues: deque[float] = deque(rescues, maxlen=max(rules.most_rescues, 1))
+        self._since = self._deadline = self._answer_by = 0.0
+        self._asked = 0
+        self._steps = 0
+        self._limit: int | None = None
+        self._kill_seconds = 0.0
+        self._first_raise_at = -math.inf
+        self._cache_told_at = -math.inf
+
+    @property
+    def rescues(self) -> tuple[float, ...]:
+        """When rescues began."""
+        return tuple(self._rescues)
+
+    @property
+    def next_at(self) -> float:
+        """When to look again without an event."""
+        match self.phase:
+            case Phase.NEEDY:
+                return self._deadline if self.holds else math.inf
+            case Phase.ASKED:
+                return min(self._answer_by, self._deadline)
+            case Phase.CALM | Phase.LET_GO:
+                return math.inf
+
+    @property
+    def target_bytes(self) -> int:
+        """The limit the spec shall have: what was written, or is asked."""
+        return max(self.written_bytes, self._asked)
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        """One event; what to do, in this order."""
+        match event:
+            case Seen(reading):
+                return self._seen(reading, now)
+            case Granted(memory_bytes):
+                return self._granted(memory_bytes, now)
+            case Accepted(limit_bytes):
+                return self._accepted(limit_bytes, now)
+            case Refused(reason):
+                self._asked = 0
+                if self.phase is Phase.ASKED:
+                    self.phase, self.reason = Phase.NEEDY, reason
+                return []
+            case _:
+                assert_never(event)
+
+    def _seen(self, reading: MemoryReading, now: float) -> list[Instruction]:
+        limit = self._limit = reading.limit_bytes
+        if limit is None:
+            self.phase = Phase.CALM
+            return []
+        mark = self.mark(limit, reading.tasks)
+        if self.phase is Phase.LET_GO:
+            if reading.current_bytes >= _NEAR * mark:
+                return []
+            self.phase, self.reason = Phase.CALM, None
+        if self.holds and now >= self._deadline and self.phase in (Phase.NEEDY, Phase.ASKED):
+            return self._let_go(self.reason or Reason.EXPIRED, now, reading.current_bytes - mark)
+        moved = self._moved_hold(reading, mark)
+        if self.phase is Phase.ASKED:
+            return moved + self._unanswered(now)
+        return moved + self._at(reading, mark, limit, now)
+
+    def _at(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
+        """Where a look at its mark leads to."""
+        if reading.current_bytes < _NEAR * mark:
+            return self._calm(now)
+        if reading.needed_bytes < _NEEDED * mark:
+            return self._cache(reading, now)
+        self._kill_seconds = seconds_to_kill(mark, limit, reading.tasks)
+        return self._need(reading, mark, limit, now)
+
+    def mark(self, limit_bytes: int, tasks: int = 1) -> int:
+        """Where the hold, or the first usage mark, belongs under a limit."""
+        return limit_bytes - (gap(limit_bytes, self.rules, tasks) if self.holds else gap_v1(limit_bytes, self.rules))
+
+    def _moved_hold(self, reading: MemoryReading, mark: int) -> list[Instruction]:
+        """The hold follows the limit, whoever changed it; a limit lowered onto what is in use waits for usage."""
+        if not self.holds or reading.high_bytes == mark:
+            return []
+        # Tasks come and go: a hold a little off is as good, and not worth a write.
+        near = reading.high_bytes is not None and abs(reading.high_bytes - mark) < mark // 50
+        in_gap = reading.high_bytes is not None and reading.high_bytes < (reading.limit_bytes or 0)
+        return [] if near and in_gap else [WriteHigh(mark)]
+
+    def _calm(self, now: float) -> list[Instruction]:
+        if self.phase is not Phase.NEEDY:
+            return []
+        self.phase, self.reason = Phase.CALM, None
+        return [Tell(Reason.HELD, seconds=now - self._since)] if self.holds else []
+
+    def _cache(self, reading: MemoryReading, now: float) -> list[Instruction]:
+        if now - self._cache_told_at < _CACHE_REST_SECONDS:
+            return []
+        self._cache_told_at = now
+        return [Tell(Reason.PAGE_CACHE, over_bytes=reading.reclaimable_bytes)]
+
+    def _need(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
+        if self.phase is Phase.CALM:
+            self._since, self._deadline = now, now + self.deadline_seconds
+            self.phase, self.reason = Phase.NEEDY, None
+        if limit >= self.ceiling_bytes:
+            return self._let_go(Reason.AT_CEILING, now, reading.current_bytes - mark)
+        if self._leaks(now):
+            return self._let_go(Reason.LEAK_SUSPECTED, now, reading.current_bytes - mark)
+        step = spacing(self.base_bytes, self.rules) << min(self._steps_so_far(now), 6)
+        return [WantRoom(min(step, self.ceiling_bytes - limit))]
+
+    def _steps_so_far(self, now: float) -> int:
+        return self._steps if now - self._first_raise_at <= self.rules.rescue_seconds else 0
+
+    def _leaks(self, now: float) -> bool:
+        """Whether this would be one rescue too many; a raise within a rescue's time belongs to it."""
+        if now - self._first_raise_at <= self.rules.rescue_seconds:
+            return False
+        full = len(self._rescues) == self.rules.most_rescues
+        return full and now - self._rescues[0] <= self.rules.rescue_window_seconds
+
+    def _granted(self, memory_bytes: int, now: float) -> list[Instruction]:
+        if self.phase is not Phase.NEEDY:
+            return []
+        if memory_bytes <= 0:
+            self.reason = self.reason or Reason.NODE_BUDGET_EMPTY
+            return [] if self.holds else [Tell(Reason.NODE_BUDGET_EMPTY)]
+        return self._raise_by(memory_bytes, now)
+
+    def _raise_by(self, memory_bytes: int, now: float) -> list[Instruction]:
+        if now - self._first_raise_at > self.rules.rescue_seconds:
+            self._first_raise_at, self._steps = now, 0
+            self._rescues.append(now)
+        self._steps += 1
+        self._asked = max((self._limit or 0) + memory_bytes, self.written_bytes)
+        if not self.holds:
+            return [*self._write(now), AskApi(self.written_bytes)]
+        if self._asked <= self.spec_bytes:
+            # The spec has it already, and the kubelet is on its way.
+            return self._write(now)
+        # Half of the time in which the kernel would kill, at most.
+        self.phase, self._answer_by = Phase.ASKED, now + min(self.rules.answer_seconds, self._kill_seconds / 2)
+        return [AskApi(self._asked)]
+
+    def _accepted(self, limit_bytes: int, now: float) -> list[Instruction]:
+        self.spec_bytes = limit_bytes
+        if self.phase is not Phase.ASKED or limit_bytes < self._asked:
+            return []
+        return self._write(now)
+
+    def _unanswered(self, now: float) -> list[Instruction]:
+        """The API is silent: the cgroup first, the spec when it answers."""
+        return self._write(now) if now >= self._answer_by else []
+
+    def _write(self, now: float) -> list[Instruction]:
+        limit = self.written_bytes = max(self._asked, self.written_bytes)
+        self._asked = 0
+        self.phase, self.reason = Phase.CALM, None
+        told = Tell(Reason.RAISED, seconds=now - self._since, limit_bytes=limit)
+        if not self.holds:
+            return [WriteLimit(limit), told]
+        return [WriteLimit(limit), WriteHigh(limit - gap(limit, self.rules)), told]
+
+    def _let_go(self, reason: Reason, now: float, over_bytes: int = 0) -> list[Instruction]:
+        self.phase, self.reason = Phase.LET_GO, reason
+        told = Tell(reason, seconds=now - self._since, over_bytes=max(over_bytes, 0))
+        return [WriteHigh(None), told] if self.holds else [told]

@@ -1,0 +1,230 @@
+"""The thread that waits for memory events.
+
+Owns epoll, the sweep beside it (v1's marks do not see kernel memory), the heartbeat for the guard, and the thread's
+right to run first. Decides nothing. Arming usage marks takes milliseconds each and so has a thread of its own.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from typing import Final
+
+from actuator.budget import NodeBudget
+from actuator.heartbeat import Heartbeat
+from actuator.kernelmemory import KernelMemory
+from actuator.memory import Target
+from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Rescue
+from actuator.spikes import Accepted, Refused, SpikeRules, ladder
+from elastipod.clock import Clock
+
+_BEAT_SECONDS: Final = 0.1
+_SLICES: Final = 10
+_CLOSELY_EVERY: Final = 4
+_SWITCH_SECONDS: Final = 0.0005
+_MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
+_FIFO_PRIORITY: Final = 10
+_NICE: Final = -15
+
+
+class Watcher:
+    """Watches containers in a thread from `start` to `stop`. `on_outcome` is called in that thread."""
+
+    def __init__(
+        self, memory: KernelMemory, rules: SpikeRules, budget: NodeBudget, clock: Clock, heartbeat: Heartbeat | None
+    ) -> None:
+        self.enforcement, self.holds = memory.enforcement, memory.holds
+        self.on_outcome: OnOutcome = lambda _key, _outcome: None
+        self.scheduling = "normal"
+        """How the thread is scheduled, for those who ask."""
+        self._memory, self._rules, self._clock, self._heartbeat = memory, rules, clock, heartbeat
+        self._rescue = Rescue(memory, rules, budget, self._tell)
+        self._rescue.on_rearm = self._ask_for_marks
+        self._epoll = select.epoll()
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        self._keys_by_fd: dict[int, str] = {}
+        memory.on_close = self._unlisten
+        self._commands: deque[Callable[[float], None]] = deque()
+        self._to_arm: SimpleQueue[tuple[Target, int] | None] = SimpleQueue()
+        self._arming: set[str] = set()
+        self._targets: dict[str, Target] = {}
+        self._stopping = False
+        self._threads = (
+            threading.Thread(target=self._run, name="watcher", daemon=True),
+            threading.Thread(target=self._arm_for_ever, name="marks", daemon=True),
+        )
+
+    # From any thread.
+
+    def start(self) -> None:
+        # The event loop's thread must not keep the interpreter from this one for long.
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Leave nothing held, and end."""
+        self._stopping = True
+        self._to_arm.put(None)
+        self._wake()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(5.0)
+
+    def add(self, target: Target) -> None:
+        self._command(lambda now: self._add(target, now))
+
+    def drop(self, key: str) -> None:
+        self._command(lambda _: self._drop(key))
+
+    def answer(self, key: str, answer: Accepted | Refused) -> None:
+        self._command(lambda now: self._rescue.answer(key, answer, now))
+
+    def _command(self, command: Callable[[float], None]) -> None:
+        self._commands.append(command)
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            os.eventfd_write(self._wake_fd, 1)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        self.scheduling = run_first()
+        slice_number = 0
+        beat_at = self._clock.monotonic()
+        while not self._stopping:
+            now = self._clock.monotonic()
+            until = min(beat_at + _BEAT_SECONDS, self._rescue.next_at())
+            events = self._epoll.poll(max(until - now, 0.0), 64)
+            now = self._clock.monotonic()
+            keys = self._take(events)
+            if keys:
+                self._rescue.look(keys, now)
+            while self._commands:
+                self._commands.popleft()(now)
+            due = self._rescue.due(now)
+            if due:
+                self._rescue.look(due, now)
+            if now - beat_at >= _BEAT_SECONDS:
+                beat_at = now
+                if self._heartbeat is not None:
+                    self._heartbeat.beat(now)
+                slice_number += 1
+                closely = slice_number // _SLICES % _CLOSELY_EVERY == 0
+                self._rescue.sweep(self._rescue.keys[slice_number % _SLICES :: _SLICES], now, closely=closely)
+        self._rescue.drop_all()
+        self._memory.close_all()
+        self._epoll.close()
+        os.close(self._wake_fd)
+
+    def _take(self, events: list[tuple[int, int]]) -> list[str]:
+        keys: list[str] = []
+        for fd, _ in events:
+            key = self._keys_by_fd.get(fd)
+            if key is not None:
+                keys.append(key)
+            if key is None or not self.holds:
+                with suppress(OSError):
+                    os.eventfd_read(fd)
+            else:
+                # Reading it is what makes the next change an event again.
+                try:
+                    os.pread(fd, 512, 0)
+                except OSError:
+                    self._unlisten(fd)
+        return keys
+
+    def _add(self, target: Target, now: float) -> None:
+        if target.key not in self._targets:
+            try:
+                self._memory.open(target)
+            except OSError as error:
+                self._tell(target.key, Failed(f"{target.group} can not be watched: {error.strerror or error}"))
+                return
+            self._targets[target.key] = target
+            if self.holds:
+                self._listen(target.key, select.EPOLLPRI)
+        self._rescue.add(target, now)
+
+    def _drop(self, key: str) -> None:
+        self._targets.pop(key, None)
+        self._rescue.drop(key)
+
+    def _listen(self, key: str, kind: int) -> None:
+        fd = self._memory.event_fd(key)
+        if fd >= 0:
+            self._keys_by_fd[fd] = key
+            try:
+                self._epoll.register(fd, kind)
+            except OSError as error:
+                # A plain file, in a copy of a tree, has no events; the sweep sees it.
+                if error.errno != errno.EPERM:
+                    raise
+
+    def _unlisten(self, fd: int) -> None:
+        if self._keys_by_fd.pop(fd, None) is not None:
+            with suppress(OSError):
+                self._epoll.unregister(fd)
+
+    def _tell(self, key: str, outcome: Outcome) -> None:
+        if isinstance(outcome, Gone):
+            self._targets.pop(key, None)
+        self.on_outcome(key, outcome)
+
+    # Usage marks.
+
+    def _ask_for_marks(self, key: str, limit_bytes: int) -> None:
+        target = self._targets.get(key)
+        if target is not None and key not in self._arming:
+            self._arming.add(key)
+            self._to_arm.put((target, limit_bytes))
+
+    def _arm_for_ever(self) -> None:
+        while (wanted := self._to_arm.get()) is not None and not self._stopping:
+            target, limit = wanted
+            try:
+                efd = self._memory.arm(target.group, ladder(limit, target.base_bytes, self._rules))
+            except OSError as error:
+                self._command(partial(self._not_armed, target.key, error))
+            else:
+                self._command(partial(self._armed, target.key, limit, efd))
+
+    def _armed(self, key: str, limit_bytes: int, efd: int, now: float) -> None:
+        self._arming.discard(key)
+        self._memory.rearm(key, efd)
+        self._listen(key, select.EPOLLIN)
+        self._rescue.rearmed(key, limit_bytes, now)
+
+    def _not_armed(self, key: str, error: OSError, _now: float) -> None:
+        self._arming.discard(key)
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            self._tell(key, Failed(f"usage marks can not be set: {error.strerror or error}"))
+
+
+def run_first() -> str:
+    """Let the calling thread run before others, and keep its memory in memory, as far as we are allowed; what came of
+    it."""
+    with suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mlockall(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT)
+    thread = threading.get_native_id()
+    try:
+        flags = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(thread, flags, os.sched_param(_FIFO_PRIORITY))
+    except OSError:
+        try:
+            os.setpriority(os.PRIO_PROCESS, thread, _NICE)
+        except OSError:
+            return "normal"
+        return f"nice {_NICE}"
+    return f"SCHED_FIFO {_FIFO_PRIORITY}"
