@@ -18,7 +18,7 @@ from updater.settings import UpdaterSettings
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 _HEAD = """# Settings
 
-Every setting is a flag (`--name-with-dashes`), an environment variable (`ELASTIPOD_NAME_WITH_UNDERSCORES`), or a line in
+Every setting is a flag (`--name-with-dashes`), an environment variable (`ELASTIPOD_NAME_IN_CAPITALS`), or a line in
 the YAML file that `--config` names (`name_with_underscores: value`); the first of these that is given counts.
 This page is written from the code by `make docs`.
 """
