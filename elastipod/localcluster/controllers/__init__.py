@@ -1,0 +1,1 @@
+"""Controllers of the local cluster: from what a workload states to the pods it has."""
