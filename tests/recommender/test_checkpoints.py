@@ -215,7 +215,22 @@ def test_an_edited_annotation_is_refused_f40(edit: dict[str, Any]) -> None:
 
 def mutated(body: Any, chance: random.Random) -> Any:
     """The same JSON with one value, key or byte changed."""
-    strange = (None, -1, 0, 2**63, 1e308, "", "NaN", "\u202e", [], {}, True, "9" * 400, 1.5, "2026-09-20T11:00:12Z")
+    strange: tuple[Any, ...] = (
+        None,
+        -1,
+        0,
+        2**63,
+        1e308,
+        "",
+        "NaN",
+        "\u202e",
+        [],
+        {},
+        True,
+        "9" * 400,
+        1.5,
+        "2026-09-20T11:00:12Z",
+    )
     if chance.random() < 0.3:
         raw = bytearray(json.dumps(body).encode())
         for _ in range(chance.randint(1, 4)):

@@ -59,7 +59,7 @@ def test_kills_alone_raise_memory_after_a_downsize_r02() -> None:
     history = History(SETTINGS)
     for day in range(30):
         use(history, "p", START + day * DAY, memory=400 * MI)
-    limit = 300 * MI
+    limit = 300.0 * MI
     for bump in range(5):
         history.add_oom(kill(bump, limit, pod="q", at=START + 30 * DAY + bump * 60))
         limit = memory_target(history)
@@ -90,7 +90,7 @@ def test_a_kill_before_the_first_sample_gives_memory_and_no_cpu_r03() -> None:
 
 
 def test_one_suffering_pod_of_many_raises_the_target_within_three_kills_r04() -> None:
-    history, limit = History(SETTINGS), 130 * MI
+    history, limit = History(SETTINGS), 130.0 * MI
     for number in range(3):
         for minute in range(30):
             for pod in range(9):

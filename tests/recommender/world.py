@@ -80,7 +80,8 @@ class World:
 
     async def create(self, resource: ResourceType, body: Json) -> Json:
         made = await self.connection.create(resource, body["metadata"].get("namespace"), json.dumps(body).encode())
-        return json.loads(made)
+        body_made: Json = json.loads(made)
+        return body_made
 
     async def deployment(self, name: str = "web", **container: Any) -> str:
         """A Deployment with its ReplicaSet; the ReplicaSet's UID."""
@@ -95,7 +96,7 @@ class World:
             "metadata": build.metadata_json(f"{name}-1", labels=labels, owner=owner),
             "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": build.template_json(labels)},
         }
-        return (await self.create(REPLICA_SETS, body))["metadata"]["uid"]
+        return str((await self.create(REPLICA_SETS, body))["metadata"]["uid"])
 
     async def pod(self, pod_name: str, replica_set_uid: str, *, workload: str = "web", **container: Any) -> None:
         """A running pod of a Deployment."""

@@ -1,0 +1,65 @@
+"""Waste, applied and realisable, kept apart."""
+
+import pytest
+
+from elastipod.pods import Container, ContainerKind, Node, OwnerReference, Pod, Workload
+from elastipod.quantities import Resources
+from recommender.savings import Amount, Prices, nodes_to_spare, savings
+
+MI, GI = 1024**2, 1024**3
+WEB = Workload("ns", "Deployment", "web")
+
+
+def pod(name: str, cpu: int, memory: int, **more: object) -> Pod:
+    init = Container("init", ContainerKind.INIT, requests=Resources(9000, 9 * GI))
+    sized = Container("app", requests=Resources(cpu, memory))
+    owner = OwnerReference(str(more.get("kind", "ReplicaSet")), "web-1", "u")
+    return Pod(
+        "ns",
+        name,
+        name,
+        phase=str(more.get("phase", "Running")),
+        node_name="n1",
+        owner=owner,
+        containers=(init, sized) if more.get("init") else (sized,),
+    )
+
+
+def test_waste_is_what_is_reserved_above_the_recommendation() -> None:
+    pods = [(pod(name, 1000, GI, init=True), WEB) for name in ("a", "b")]
+    [found] = savings(pods, {(WEB, "app"): Resources(250, 2 * GI)}, {("ns", "a", "app"): Amount(0.1, 5.0)}, {})
+    assert found.pods == 2
+    assert found.reserved == Amount(2.0, 2.0 * GI)
+    assert found.used == Amount(0.1, 5.0)
+    assert found.waste == Amount(1.5, 0.0)
+    assert found.lacking == Amount(0.0, 2.0 * GI)
+    assert found.applied == Amount()
+
+
+def test_applied_is_what_is_reserved_less_than_before() -> None:
+    before = {("ns", "a", "app"): Resources(2000, GI)}
+    [found] = savings([(pod("a", 500, GI), WEB)], {}, {}, before)
+    assert found.applied == Amount(1.5, 0.0)
+    assert found.waste == Amount()
+
+
+def test_pods_that_are_over_reserve_nothing() -> None:
+    assert savings([(pod("a", 500, GI, phase="Succeeded"), WEB)], {}, {}, {}) == []
+
+
+def test_a_month_of_a_core_and_a_gibibyte_costs_what_the_prices_say() -> None:
+    assert Prices().per_month(Amount(1.0, GI)) == pytest.approx(730 * (0.031611 + 0.004237))
+
+
+def test_only_nodes_that_would_be_empty_are_realisable() -> None:
+    nodes = [Node(f"n{number}", allocatable=Resources(4000, 4 * GI)) for number in (1, 2, 3)]
+    pods = [pod(name, 1000, 3 * GI) for name in ("a", "b", "c")]
+    assert nodes_to_spare(nodes, pods, {}) == 0
+    assert nodes_to_spare(nodes, pods, {f"ns/{name}": Resources(1000, GI) for name in "abc"}) == 2
+
+
+def test_daemons_stay_where_they_are() -> None:
+    nodes = [Node(f"n{number}", allocatable=Resources(4000, 4 * GI)) for number in (1, 2)]
+    pods = [pod("daemon", 1000, 2 * GI, kind="DaemonSet"), pod("a", 100, 3 * GI)]
+    assert nodes_to_spare(nodes, pods, {}) == 1
+    assert nodes_to_spare(nodes, [*pods, pod("b", 100, 3 * GI)], {}) == 0
