@@ -21,6 +21,7 @@ from elastipod.api import (
     ObjectMeta,
 )
 from elastipod.clock import from_rfc3339, to_rfc3339
+from elastipod.pods import ContainerKey, Workload
 from recommender.histogram import (
     CPU_FIRST_BUCKET,
     MEMORY_FIRST_BUCKET,
@@ -49,6 +50,10 @@ class UnusableHistory(ValueError):
     """A checkpoint that can not be used; the message names the field."""
 
 
+class OtherWorkload(UnusableHistory):
+    """A checkpoint of what the autoscaler was for before."""
+
+
 class _Fine(Struct, forbid_unknown_fields=True):
     reference_at: float
     weights: dict[int, int]
@@ -67,6 +72,8 @@ class _Annotation(Struct, forbid_unknown_fields=True):
     saved_at: str
     """The checkpoint's lastUpdateTime: histograms here hold only as long as nobody else has written since."""
     version: int = 1
+    target: str = ""
+    """The workload whose history it is; an autoscaler may be turned to another."""
     cpu: _Fine | None = None
     memory: _Fine | None = None
     first_sample_at: float | None = None
@@ -87,11 +94,15 @@ def checkpoint_name(autoscaler: str, container: str) -> str:
     return f"{name[: _MOST_NAME - 17]}-{digest}"
 
 
-def to_checkpoint(namespace: str, autoscaler: str, container: str, history: ContainerHistory, now: float) -> Checkpoint:
-    """A history as it is saved."""
+def to_checkpoint(
+    namespace: str, autoscaler: str, key: ContainerKey, history: ContainerHistory, now: float
+) -> Checkpoint:
+    """A history as it is saved for an autoscaler."""
+    container = key.container
     saved_at = to_rfc3339(now)
     annotation = _Annotation(
         saved_at=saved_at,
+        target=str(key.workload),
         cpu=_fine(history.cpu),
         memory=_fine(history.memory),
         first_sample_at=history.first_sample_at,
@@ -121,8 +132,13 @@ def to_checkpoint(namespace: str, autoscaler: str, container: str, history: Cont
     )
 
 
-def from_checkpoint(saved: Checkpoint, settings: RecommenderSettings, now: float) -> ContainerHistory:
-    """The history in a checkpoint, ours or upstream's. Raises UnusableHistory."""
+def from_checkpoint(
+    saved: Checkpoint, settings: RecommenderSettings, now: float, target: Workload | None = None
+) -> ContainerHistory:
+    """The history in a checkpoint, ours or upstream's. Raises UnusableHistory.
+
+    `target` is the workload it shall be used for; upstream's do not say whose they are.
+    """
     if saved.metadata.name != checkpoint_name(saved.spec.vpa_object_name, saved.spec.container_name):
         raise UnusableHistory("spec: vpaObjectName and containerName do not belong to metadata.name")
     status = saved.status
@@ -136,6 +152,8 @@ def from_checkpoint(saved: Checkpoint, settings: RecommenderSettings, now: float
     if not 0 <= status.total_samples_count < 2**53:
         raise UnusableHistory("status.totalSamplesCount: is out of range")
     own = _own(saved, latest)
+    if own is not None and own.target and target is not None and own.target != str(target):
+        raise OtherWorkload(f"it is of {own.target[:200]}")
     is_current = own is not None and own.saved_at == status.last_update_time
     if own is not None and is_current:
         first, last = own.first_sample_at, own.last_sample_at

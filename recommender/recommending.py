@@ -141,8 +141,13 @@ class Recommendations:
             if self._known[key].is_loaded:
                 self.members.claim(claim.target)
 
-    def loaded(self, key: str, saved: dict[str, ContainerHistory], unusable: dict[str, str]) -> None:
-        """The saved histories of a claim's containers, and why others could not be used."""
+    def loaded(
+        self, key: str, saved: dict[str, ContainerHistory], unusable: dict[str, str], *, keeps_status: bool = True
+    ) -> None:
+        """The saved histories of a claim's containers, and why others could not be used.
+
+        `keeps_status` is False where the status recommends for another workload.
+        """
         known = self._known.get(key)
         if known is None:
             return
@@ -153,7 +158,7 @@ class Recommendations:
         known.is_loaded = True
         known.unusable = unusable
         before = known.claim.status.recommendation
-        for one in (before.container_recommendations if before else None) or ():
+        for one in (before.container_recommendations if before and keeps_status else None) or ():
             if one.container_name not in saved:
                 known.kept[one.container_name] = one
         self._dirty.add(key)
@@ -235,7 +240,8 @@ class Recommendations:
         gone = []
         for key, row in self.history.rows():
             heard_at = self.history.last_heard_at(row)
-            if any(pod.container(key.container) for pod in self.members.pods(key.workload)):
+            is_claimed = key.workload in self._by_workload
+            if is_claimed and any(pod.container(key.container) for pod in self.members.pods(key.workload)):
                 continue
             if heard_at is None or now - heard_at > self._settings.history_seconds:
                 self.history.forget(key)

@@ -230,7 +230,9 @@ class Recommender:
             return []
         for claim in fresh:
             saved = found[claim.key]
-            self.recommendations.loaded(claim.key, saved.histories, saved.unusable)
+            self.recommendations.loaded(
+                claim.key, saved.histories, saved.unusable, keeps_status=not saved.is_of_other_workload
+            )
         return fresh
 
     def _take_pods(self, loaded: list[Claim], now: float) -> int:
@@ -370,7 +372,7 @@ class Recommender:
         return now - saved_at >= interval
 
     async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
-        checkpoint = to_checkpoint(claim.namespace, claim.name, key.container, history, now)
+        checkpoint = to_checkpoint(claim.namespace, claim.name, key, history, now)
         try:
             await self._store.save(checkpoint)
         except KubeError as error:

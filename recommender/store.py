@@ -15,8 +15,9 @@ from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, Invalid, NotFound
 from elastipod.kube.listing import list_raw
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
+from elastipod.pods import Workload
 from elastipod.telemetry import get_logger
-from recommender.checkpoints import HISTORY_ANNOTATION, UnusableHistory, checkpoint_name, from_checkpoint
+from recommender.checkpoints import HISTORY_ANNOTATION, OtherWorkload, UnusableHistory, checkpoint_name, from_checkpoint
 from recommender.claims import Claim
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
@@ -49,6 +50,8 @@ class Saved:
 
     histories: dict[str, ContainerHistory] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
+    is_of_other_workload: bool = False
+    """The autoscaler was turned to another workload since."""
 
 
 class CheckpointStore:
@@ -72,11 +75,12 @@ class CheckpointStore:
             log.warning("the cluster has no checkpoints, so history is kept in memory only")
             return {claim.key: Saved() for claim in claims}
         saved = {claim.key: Saved() for claim in claims}
+        targets = {claim.key: claim.target for claim in claims}
         for raw in found.items:
-            self._read(raw, saved, now)
+            self._read(raw, saved, targets, now)
         return saved
 
-    def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], now: float) -> None:
+    def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], targets: dict[str, Workload | None], now: float) -> None:
         try:
             meta = _named.decode(raw).metadata
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -84,10 +88,14 @@ class CheckpointStore:
         self._has_annotations[meta.namespace, meta.name] = meta.annotations is not None
         try:
             checkpoint = _checkpoints.decode(raw)
-            into = saved.get(f"{meta.namespace}/{checkpoint.spec.vpa_object_name}")
+            key = f"{meta.namespace}/{checkpoint.spec.vpa_object_name}"
+            into = saved.get(key)
             if into is not None:
                 container = checkpoint.spec.container_name
-                into.histories[container] = from_checkpoint(checkpoint, self._settings, now)
+                try:
+                    into.histories[container] = from_checkpoint(checkpoint, self._settings, now, targets[key])
+                except OtherWorkload:
+                    into.is_of_other_workload = True
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
             # A wrong object is told to the claim it is named for; what is in it may be anybody's.
             for key, one in saved.items():

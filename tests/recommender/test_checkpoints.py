@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from elastipod.api import Checkpoint
 from elastipod.pods import ContainerKey, Workload
-from recommender.checkpoints import HISTORY_ANNOTATION, UnusableHistory, checkpoint_name, from_checkpoint, to_checkpoint
+from recommender.checkpoints import (
+    HISTORY_ANNOTATION,
+    OtherWorkload,
+    UnusableHistory,
+    checkpoint_name,
+    from_checkpoint,
+    to_checkpoint,
+)
 from recommender.histogram import MEMORY_FIRST_BUCKET, buckets_from
 from recommender.history import ContainerHistory, History, InstanceKey
 from recommender.samples import OomKill
@@ -83,7 +90,7 @@ def learned(usage: list[tuple[float, float]], kills: int = 0) -> History:
 
 
 def saved(history: History) -> Checkpoint:
-    checkpoint = to_checkpoint("shop", "web", "app", history.export(0), NOW)
+    checkpoint = to_checkpoint("shop", "web", KEY, history.export(0), NOW)
     return msgspec.json.decode(msgspec.json.encode(checkpoint), type=Checkpoint)
 
 
@@ -284,5 +291,12 @@ def test_a_name_that_would_be_too_long_ends_in_a_hash() -> None:
 
 
 def test_an_empty_history_is_saved_and_read() -> None:
-    checkpoint = to_checkpoint("shop", "web", "app", ContainerHistory(), NOW)
+    checkpoint = to_checkpoint("shop", "web", KEY, ContainerHistory(), NOW)
     assert from_checkpoint(checkpoint, SETTINGS, NOW) == ContainerHistory()
+
+
+def test_the_history_of_another_workload_is_not_taken() -> None:
+    checkpoint = saved(learned([(0.2, 1e9)] * 4))
+    with pytest.raises(OtherWorkload):
+        from_checkpoint(checkpoint, SETTINGS, NOW, Workload("shop", "Deployment", "other"))
+    assert from_checkpoint(checkpoint, SETTINGS, NOW, WEB).samples == 4
