@@ -165,6 +165,7 @@ def _pod_sum(spec: Json, part: str) -> dict[str, int]:
 
 
 def _range_errors(item: Json, requests: Mapping[str, int], limits: Mapping[str, int]) -> Iterator[str]:
+    """What LimitRanger says, in its words and order: min, max, ratio."""
     what = item["type"]
     for key, text in (item.get("min") or {}).items():
         says = f"minimum {key} usage per {what} is {text}"
@@ -182,6 +183,11 @@ def _range_errors(item: Json, requests: Mapping[str, int], limits: Mapping[str, 
             yield f"{says}, but limit is {show_amount(key, limits[key])}"
         elif requests.get(key, 0) > nano(text):
             yield f"{says}, but request is {show_amount(key, requests[key])}"
+    yield from _ratio_errors(item, requests, limits)
+
+
+def _ratio_errors(item: Json, requests: Mapping[str, int], limits: Mapping[str, int]) -> Iterator[str]:
+    what = item["type"]
     for key, text in (item.get("maxLimitRequestRatio") or {}).items():
         says = f"{key} max limit to request ratio per {what} is {text}"
         if not requests.get(key):

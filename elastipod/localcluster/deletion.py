@@ -34,7 +34,7 @@ class Deletion:
         meta = entry.json["metadata"]
         for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
             if wanted.get(field) and wanted[field] != meta[field]:
-                why = f"the {label} in the precondition ({wanted[field]}) does not match the {label} in record ({meta[field]})"
+                why = f"the {label} in the precondition ({wanted[field]}) is not the one in record ({meta[field]})"
                 raise conflict(entry.kind.id, entry.name, f"Precondition failed: {why}")
 
     def delete(self, entry: Entry, options: Json) -> Entry:

@@ -41,16 +41,25 @@ _NOT_SERVED: Final = {
 
 def answer_for(request: Request) -> Response | None:
     """The answer for a path that means no object, or none where there is nothing. Raises ApiFailure."""
-    path = request.path.rstrip("/") or "/"
-    if path in ("/healthz", "/livez", "/readyz"):
-        return Response(200, b"ok", "text/plain")
-    if path == "/version":
-        return answer(_VERSION)
-    if path in ("/api", "/apis"):
-        return _groups(path, request.accept)
-    if path == "/openapi/v3":
-        index = {_group_path(one): {"serverRelativeURL": f"/openapi/v3/{_group_path(one)}"} for one in group_versions()}
-        return answer({"paths": index})
+    path = request.path.rstrip("/")
+    match path:
+        case "/healthz" | "/livez" | "/readyz":
+            return Response(200, b"ok", "text/plain")
+        case "/version":
+            return answer(_VERSION)
+        case "/api" | "/apis":
+            return _groups(path, request.accept)
+        case "/openapi/v3":
+            places = [_group_path(one) for one in group_versions()]
+            return answer({"paths": {one: {"serverRelativeURL": f"/openapi/v3/{one}"} for one in places}})
+    found = _of_group(path)
+    if found is None:
+        _refuse_by_name(path)
+    return found
+
+
+def _of_group(path: str) -> Response | None:
+    """What is said of one group or one of its versions."""
     for group_version, kinds in group_versions().items():
         if path == f"/{_group_path(group_version)}":
             return answer(_resource_list(group_version, kinds))
@@ -58,7 +67,6 @@ def answer_for(request: Request) -> Response | None:
             return Response(200, _openapi(group_version))
         if path == f"/apis/{group_version.split('/')[0]}":
             return answer(_group(group_version.split("/")[0]))
-    _refuse_by_name(path)
     return None
 
 

@@ -53,18 +53,22 @@ class Problem:
 
 
 def forbidden_field(field: str, detail: str) -> Problem:
+    """What may not be said here."""
     return Problem(field, "FieldValueForbidden", detail)
 
 
 def required(field: str, detail: str = "") -> Problem:
+    """What must be said here."""
     return Problem(field, "FieldValueRequired", detail)
 
 
 def invalid_value(field: str, value: Any, detail: str) -> Problem:
+    """A value that is wrong."""
     return Problem(field, "FieldValueInvalid", detail, value)
 
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> Problem:
+    """A value that is none of the choices."""
     names = ", ".join(f'"{one}"' for one in supported)
     return Problem(field, "FieldValueNotSupported", f"supported values: {names}", value)
 
@@ -108,29 +112,35 @@ def success(details: dict[str, Any]) -> dict[str, Any]:
 
 
 def bad_request(message: str) -> ApiFailure:
+    """400: the request itself is wrong."""
     return ApiFailure(400, message)
 
 
 def not_found(qualified: str, name: str) -> ApiFailure:
+    """404: no such object."""
     return ApiFailure(404, f'{qualified} "{name}" not found', details=_details(qualified, name))
 
 
 def no_such_path() -> ApiFailure:
+    """404: nothing is served there."""
     return ApiFailure(404, "the server could not find the requested resource", details={})
 
 
 def already_exists(qualified: str, name: str) -> ApiFailure:
+    """409: the name is taken."""
     message = f'{qualified} "{name}" already exists'
     return ApiFailure(409, message, reason="AlreadyExists", details=_details(qualified, name))
 
 
 def conflict(qualified: str, name: str, why: str = "") -> ApiFailure:
+    """409: the object is not as the caller takes it to be."""
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
     message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
     return ApiFailure(409, message, details=_details(qualified, name))
 
 
 def forbidden(qualified: str, name: str, why: str, causes: Sequence[dict[str, str]] = ()) -> ApiFailure:
+    """403: valid, and not allowed."""
     details = _details(qualified, name)
     if causes:
         details["causes"] = list(causes)
@@ -138,6 +148,7 @@ def forbidden(qualified: str, name: str, why: str, causes: Sequence[dict[str, st
 
 
 def invalid(kind: str, group: str, name: str, problems: Sequence[Problem]) -> ApiFailure:
+    """422: the object is wrong, with a cause for each field."""
     shown = [f"{one.field}: {one.message}" for one in problems]
     rendered = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
     qualified = f"{kind}.{group}" if group else kind
@@ -149,19 +160,23 @@ def invalid(kind: str, group: str, name: str, problems: Sequence[Problem]) -> Ap
 
 
 def expired(message: str) -> ApiFailure:
+    """410: the version asked for is no longer known."""
     return ApiFailure(410, message)
 
 
 def unsupported_media_type(accepted: Sequence[str], why: str = "") -> ApiFailure:
+    """415: a body of this type is not taken."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return ApiFailure(415, f"{why}; {message}" if why else message)
 
 
 def method_not_allowed(why: str = "") -> ApiFailure:
+    """405: not this verb here."""
     return ApiFailure(405, why or "the server does not allow this method on the requested resource")
 
 
 def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[dict[str, str]] = ()) -> ApiFailure:
+    """429: not now."""
     details: dict[str, Any] = {}
     if causes:
         details["causes"] = list(causes)

@@ -23,6 +23,7 @@ _WATCH_SECONDS: Final = 1800.0
 
 
 def object_response(request: Request, entry: Entry, now: float, code: int = 200) -> Response:
+    """One object, or its row."""
     if tables.is_wanted(request.accept):
         return Response(code, encode(tables.table(entry.kind, [entry], now, request.query.get("includeObject", ""))))
     return Response(code, entry.raw)
@@ -60,6 +61,7 @@ def list_response(store: Store, request: Request, target: Target, now: float) ->
 
 
 def plain_list(kind: Kind, entries: list[Entry], version: int) -> Response:
+    """A collection that is complete."""
     return _list(kind, entries, {"resourceVersion": str(version)})
 
 

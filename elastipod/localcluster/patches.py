@@ -4,7 +4,7 @@ Owns JSON patch, merge patch and strategic merge with its directives and merge k
 what a patch does not touch is shared between old and new.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import jsonpatch
@@ -90,24 +90,24 @@ def strategic_merge(current: Json, patch: Json) -> Json:
     merged = dict(current)
     if (kept := patch.get("$retainKeys")) is not None:
         merged = {key: value for key, value in merged.items() if key in _list(kept, "$retainKeys")}
+    for field, gone in _directives(patch, "$deleteFromPrimitiveList/"):
+        merged[field] = [one for one in _list(merged.get(field) or [], field) if one not in gone]
     for key, value in patch.items():
-        if key.startswith("$deleteFromPrimitiveList/"):
-            field = key.partition("/")[2]
-            gone = _list(value, key)
-            merged[field] = [one for one in _list(merged.get(field) or [], field) if one not in gone]
-    for key, value in patch.items():
-        if key.startswith("$"):
-            continue
         if value is None:
             merged.pop(key, None)
-        else:
+        elif not key.startswith("$"):
             merged[key] = _merged_value(key, merged.get(key), value)
-    for key, value in patch.items():
-        if key.startswith("$setElementOrder/"):
-            field = key.partition("/")[2]
-            if field in merged:
-                merged[field] = _ordered(field, merged[field], _list(value, key), current.get(field))
+    for field, order in _directives(patch, "$setElementOrder/"):
+        if field in merged:
+            merged[field] = _ordered(field, merged[field], order, current.get(field))
     return merged
+
+
+def _directives(patch: Json, prefix: str) -> Iterator[tuple[str, list[Any]]]:
+    """The fields that a directive speaks of, with its list."""
+    for key, value in patch.items():
+        if key.startswith(prefix):
+            yield key[len(prefix) :], _list(value, key)
 
 
 def _merged_value(key: str, old: Any, new: Any) -> Any:
@@ -133,7 +133,7 @@ def _merged_list(field: str, old: list[Json], new: list[Json]) -> list[Json]:
             (place for place, one in enumerate(merged) if isinstance(one, dict) and one.get(key) == patch[key]), None
         )
         if patch.get("$patch") == "delete":
-            merged = [one for one in merged if one.get(key) != patch[key]]
+            merged = [one for one in merged if not isinstance(one, dict) or one.get(key) != patch[key]]
         elif at is None:
             merged.append(strategic_merge({}, patch))
         else:
@@ -167,10 +167,11 @@ def _ordered(field: str, merged: Any, order: list[Any], old: Any) -> Any:
     return result + named
 
 
-def _identity(field: str, one: Any) -> Any:
+def _identity(field: str, one: Any) -> bytes:
+    """What tells an element from others: its merge key, or the plain value."""
     if isinstance(one, dict):
-        return next((one[key] for key in MERGE_KEYS.get(field, ()) if key in one), None)
-    return one
+        one = next((one[key] for key in MERGE_KEYS.get(field, ()) if key in one), None)
+    return msgspec.json.encode(one)
 
 
 def _plain(value: Any) -> Any:

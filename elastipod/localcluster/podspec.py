@@ -108,6 +108,7 @@ def containers_of(spec: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:
+    """Whether an init container keeps running."""
     return container.get("restartPolicy") == "Always"
 
 
@@ -177,6 +178,7 @@ def pod_amounts(
 
 
 def added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The sum for every key of either."""
     return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
 
 

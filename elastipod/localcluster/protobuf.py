@@ -1,7 +1,7 @@
 """The protobuf bodies of kubectl's own generators (`create namespace`, `create deployment`, ...), as JSON.
 
-Owns the wire format and the few messages those commands send, from the generated.proto files of k8s.io/api. A field that
-is not listed is refused by name rather than lost: the same object as JSON or YAML is always taken.
+Owns the wire format and the few messages those commands send, from the generated.proto files of k8s.io/api. A field
+that is not listed is refused rather than lost: the same object as JSON or YAML is always taken.
 """
 
 import base64
@@ -29,7 +29,8 @@ def _fields(text: str) -> dict[int, tuple[str, str]]:
 _MESSAGES: Final[Mapping[str, Fields]] = {
     "ObjectMeta": _fields(
         "1 name string, 2 generateName string, 3 namespace string, 5 uid string, 6 resourceVersion string,"
-        "7 generation ignored, 8 creationTimestamp ignored, 11 labels {}string, 12 annotations {}string, 14 finalizers []string"
+        "7 generation ignored, 8 creationTimestamp ignored, 11 labels {}string, 12 annotations {}string,"
+        "14 finalizers []string"
     ),
     "Quantity": _fields("1 string string"),
     "IntOrString": _fields("1 type int, 2 intVal int, 3 strVal string"),
@@ -82,9 +83,18 @@ _MESSAGES: Final[Mapping[str, Fields]] = {
     "Unknown": _fields("1 typeMeta TypeMeta, 2 raw bytes, 3 contentEncoding string, 4 contentType string"),
     "TypeMeta": _fields("1 apiVersion string, 2 kind string"),
 }
-_KINDS: Final = frozenset(
-    "Namespace ConfigMap ResourceQuota PriorityClass PodDisruptionBudget Deployment Job CronJob Eviction"
-    " DeleteOptions".split()
+_KINDS: Final = (
+    *(
+        "Namespace",
+        "ConfigMap",
+        "ResourceQuota",
+        "PriorityClass",
+        "PodDisruptionBudget",
+        "Deployment",
+        "Job",
+        "CronJob",
+    ),
+    *("Eviction", "DeleteOptions"),
 )
 
 
@@ -133,23 +143,26 @@ def _message(name: str, data: bytes, path: str) -> Json:
 def _value(kind: str, value: int | bytes, path: str) -> Any:
     match kind:
         case "int":
-            number = int(value) if isinstance(value, int) else 0
-            return number - 2**64 if number >= 2**63 else number
-        case "bool":
-            return True if value else None
+            return _signed(value)
+        case "bool" | "ignored":
+            return True if value and kind == "bool" else None
         case "string":
             # Unset texts are written too, as empty ones.
             return _bytes(value).decode() or None
         case "bytes":
             return base64.b64encode(_bytes(value)).decode()
-        case "ignored":
-            return None
         case "Quantity":
             return _message(kind, _bytes(value), path).get("string", "0")
-        case "IntOrString":
-            either = _message(kind, _bytes(value), path)
-            return either.get("strVal", "") if either.get("type") else either.get("intVal", 0)
-    return _message(kind, _bytes(value), path)
+    message = _message(kind, _bytes(value), path)
+    if kind == "IntOrString":
+        return message.get("strVal", "") if message.get("type") else message.get("intVal", 0)
+    return message
+
+
+def _signed(value: int | bytes) -> int:
+    if isinstance(value, bytes):
+        raise ValueError("text where a number stands")
+    return value - 2**64 if value >= 2**63 else value
 
 
 def _bytes(value: int | bytes) -> bytes:

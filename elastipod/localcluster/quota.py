@@ -48,7 +48,8 @@ class Quotas:
             over = [key for key in hard if more[key] > 0 and used[key] + more[key] > hard[key]]
             if over:
                 requested, limited = _shown(over, more), _shown(over, hard)
-                why = f"exceeded quota: {quota.name}, requested: {requested}, used: {_shown(over, used)}, limited: {limited}"
+                figures = f"requested: {requested}, used: {_shown(over, used)}, limited: {limited}"
+                why = f"exceeded quota: {quota.name}, {figures}"
                 raise forbidden("pods", name, why)
 
     def _see(self, change: Change) -> None:

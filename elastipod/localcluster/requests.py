@@ -57,10 +57,12 @@ class Response:
 
 
 def answer(json: Mapping[str, Any], code: int = 200) -> Response:
+    """A JSON answer."""
     return Response(code, encode(json))
 
 
 def failure_response(failure: ApiFailure) -> Response:
+    """The answer that a failure is."""
     details = failure.details or {}
     wait = details.get("retryAfterSeconds")
     return Response(failure.code, encode(failure.status()), headers={"Retry-After": str(wait)} if wait else NOTHING)

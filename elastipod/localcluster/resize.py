@@ -99,10 +99,11 @@ def _pod_level_problems(old: Json | None, new: Json | None) -> list[Problem]:
         return []
     if old and new is None:
         return [forbidden_field("spec.resources", "pod-level resources cannot be removed")]
-    problems = []
-    for part in ("requests", "limits"):
-        if set((old or {}).get(part) or ()) - set((new or {}).get(part) or ()):
-            problems.append(forbidden_field(f"spec.resources.{part}", f"pod-level resource {part} cannot be removed"))
+    problems = [
+        forbidden_field(f"spec.resources.{part}", f"pod-level resource {part} cannot be removed")
+        for part in ("requests", "limits")
+        if set((old or {}).get(part) or ()) - set((new or {}).get(part) or ())
+    ]
     if _other_amounts(old) != _other_amounts(new):
         problems.append(forbidden_field("spec", "only cpu and memory resources are mutable at pod-level"))
     return problems

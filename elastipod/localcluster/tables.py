@@ -92,22 +92,24 @@ def human_span(seconds: float) -> str:
     whole = int(seconds)
     if whole < 0:
         return "0s" if whole == -1 else "<invalid>"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if whole < 120:
-        return f"{whole}s"
-    if minutes < 10:
-        return f"{minutes}m{whole % 60}s" if whole % 60 else f"{minutes}m"
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
-    if days < 730:
-        return f"{days}d"
-    return f"{days // 365}y{days % 365}d" if days % 365 else f"{days // 365}y"
+    for below, size, unit, rest_size, rest_unit in _SPANS:
+        if whole < below:
+            rest = whole % size // rest_size if rest_unit else 0
+            return f"{whole // size}{unit}{rest}{rest_unit}" if rest else f"{whole // size}{unit}"
+    years, days = divmod(whole // 86400, 365)
+    return f"{years}y{days}d" if days else f"{years}y"
+
+
+_SPANS: Final = (
+    (120, 1, "s", 1, ""),
+    (600, 60, "m", 1, "s"),
+    (10_800, 60, "m", 1, ""),
+    (28_800, 3600, "h", 60, "m"),
+    (172_800, 3600, "h", 1, ""),
+    (691_200, 86_400, "d", 3600, "h"),
+    (63_072_000, 86_400, "d", 1, ""),
+)
+"""Below so many seconds: the size and sign of the unit, and of what is left over, where it is shown."""
 
 
 def _at(json: Json, path: str, otherwise: Any = "") -> Any:

@@ -257,16 +257,20 @@ def _spec_problems(kind: Kind, json: Json) -> Iterator[Problem]:
         for place, item in enumerate(spec["limits"]):
             yield from _range_problems(item, f"spec.limits[{place}]")
     elif kind.id == "resourcequotas":
-        for key, text in (spec.get("hard") or {}).items():
-            if nano(text) < 0:
-                yield invalid_value(f"spec.hard[{key}]", text, "must be greater than or equal to 0")
-        if spec.get("scopes") or spec.get("scopeSelector"):
-            yield forbidden_field("spec.scopes", "scopes are not served by the local cluster")
+        yield from _quota_problems(spec)
     elif kind.id == "priorityclasses.scheduling.k8s.io":
         name, value = json["metadata"]["name"], json["value"]
         if value > 1_000_000_000 and not name.startswith("system-"):
             detail = "maximum allowed value of a user defined priority is 1000000000"
             yield forbidden_field("value", detail)
+
+
+def _quota_problems(spec: Json) -> Iterator[Problem]:
+    for key, text in (spec.get("hard") or {}).items():
+        if nano(text) < 0:
+            yield invalid_value(f"spec.hard[{key}]", text, "must be greater than or equal to 0")
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        yield forbidden_field("spec.scopes", "scopes are not served by the local cluster")
 
 
 def _template_problems(kind: Kind, spec: Json) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ def event(kind: str, body: bytes) -> bytes:
 
 
 def error_event(failure: ApiFailure) -> bytes:
+    """The event that ends a watch badly."""
     return event("ERROR", encode(failure.status()))
 
 

@@ -1,7 +1,8 @@
 """How an object comes to be stored: made, replaced, patched, its status reported, its scale set.
 
 Owns the order of a write as the API server has it: shape, mutating admission, resource version, what may change,
-validation, validating admission, the write. What each step asks is in defaults.py, validation.py, resize.py and admission.py.
+validation, validating admission, the write. What each step asks is the matter of defaults.py, validation.py, resize.py
+and admission.py.
 """
 
 import random
@@ -15,7 +16,6 @@ from elastipod.localcluster import defaults, resize, validation
 from elastipod.localcluster.admission import Admission
 from elastipod.localcluster.deletion import Deletion
 from elastipod.localcluster.failures import (
-    ApiFailure,
     Problem,
     already_exists,
     bad_request,
@@ -277,10 +277,7 @@ def binding(entry: Entry, body: Json, at: str) -> Json:
         raise invalid("Binding", "", entry.name, [Problem("target.name", "FieldValueRequired", "")])
     bound = entry.json["spec"].get("nodeName")
     if bound:
-        raise ApiFailure(
-            409,
-            f'Operation cannot be fulfilled on pods/binding "{entry.name}": pod {entry.name} is already assigned to node "{bound}"',
-        )
+        raise conflict("pods/binding", entry.name, f'pod {entry.name} is already assigned to node "{bound}"')
     if entry.json["metadata"].get("deletionTimestamp"):
         raise conflict("pods/binding", entry.name, f"pod {entry.name} is being deleted, cannot be assigned to a host")
     status = dict(entry.json.get("status") or {})
@@ -314,4 +311,4 @@ def _spec(json: Json) -> Json:
 
 
 def _without_empty(meta: Json) -> Json:
-    return {key: value for key, value in meta.items() if value is not None and value != {} and value != []}
+    return {key: value for key, value in meta.items() if value is not None and value not in ({}, [])}

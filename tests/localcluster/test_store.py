@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from elastipod.localcluster.kinds import EVENT, POD
 from elastipod.localcluster.store import Store
 from tests.build import pod_json
@@ -57,10 +59,8 @@ def test_a_write_that_the_disk_refuses_changes_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "cluster.sqlite")
     put(store, "a")
     store.close()
-    try:
+    with pytest.raises(sqlite3.Error):
         put(store, "b")
-    except sqlite3.Error:
-        pass
     assert [one.name for one in store.of_kind(POD)] == ["a"]
 
 

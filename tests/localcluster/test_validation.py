@@ -92,7 +92,7 @@ def test_unknown_fields_of_custom_kinds_are_named_with_their_path() -> None:
     failure = server.refused("POST", POLICIES, {"metadata": {"name": "p"}, "spec": {"memorySpikes": {}}})
     assert (failure["code"], "spec.memorySpikes" in failure["message"]) == (400, True)
     server.post(AUTOSCALERS, autoscaler())
-    status = {"status": {"recomendation": {}}}
+    status: Json = {"status": {"recomendation": {}}}
     assert "status.recomendation" in server.refused("PATCH", f"{AUTOSCALERS}/web/status", status, MERGE)["message"]
 
 

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def stream(server: Served, accept: str = "", **query: str) -> AsyncGenerator[bytes, None]:
-    response = server.response("GET", PODS, accept=accept, watch="true", **query)
+    response = server.response("GET", PODS, b"", "", accept, watch="true", **query)
     assert response.stream is not None
     return response.stream
 
