@@ -112,6 +112,8 @@ class Container(Struct, frozen=True, gc=False):
     is_running: bool = False
     is_ready: bool = False
     waiting_reason: str = ""
+    liveness_seconds: float | None = None
+    """How long its liveness probe bears silence before it kills; None without a probe."""
     termination: Termination | None = None
     """state.terminated: this run is over."""
     last_termination: Termination | None = None

@@ -192,6 +192,7 @@ def _container(
             _amounts(wanted.limits),
             cpu_restart="cpu" in restarts,
             memory_restart="memory" in restarts,
+            liveness_seconds=_patience(spec.liveness_probe),
         )
     state = status.state or shapes.StateShape()
     return Container(
@@ -210,9 +211,17 @@ def _container(
         is_running=state.running is not None,
         is_ready=status.ready,
         waiting_reason=state.waiting.reason if state.waiting else "",
+        liveness_seconds=_patience(spec.liveness_probe),
         termination=_termination(state.terminated),
         last_termination=_termination(status.last_state.terminated) if status.last_state else None,
     )
+
+
+def _patience(probe: shapes.ProbeShape | None) -> float | None:
+    """The shortest silence that a probe kills for: the last of its failures times out."""
+    if probe is None:
+        return None
+    return float((probe.failure_threshold or 3) - 1) * (probe.period_seconds or 10) + (probe.timeout_seconds or 1)
 
 
 def _termination(ended: shapes.TerminatedShape | None) -> Termination | None:

@@ -44,11 +44,18 @@ class ResizePolicyShape(Json, frozen=True):
     restart_policy: str = ""
 
 
+class ProbeShape(Json, frozen=True):
+    period_seconds: int | None = None
+    timeout_seconds: int | None = None
+    failure_threshold: int | None = None
+
+
 class ContainerSpecShape(Json, frozen=True):
     name: str
     resources: RequirementsShape | None = None
     resize_policy: list[ResizePolicyShape] | None = None
     restart_policy: str | None = None
+    liveness_probe: ProbeShape | None = None
 
 
 class TolerationShape(Json, frozen=True):
