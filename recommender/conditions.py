@@ -35,6 +35,8 @@ class Facts:
     """What is missing, and since when."""
     problems: tuple[str, ...] = ()
     """What in the spec could not be followed."""
+    rivals: tuple[str, ...] = ()
+    """Others of ours that name the same target."""
 
 
 def conditions(facts: Facts, before: tuple[Condition, ...], generation: int, now: float) -> tuple[Condition, ...]:
@@ -64,7 +66,10 @@ def conditions(facts: Facts, before: tuple[Condition, ...], generation: int, now
 
 def _wanted(facts: Facts) -> list[Condition]:
     found = [_provided(facts)]
-    if facts.problems:
+    if facts.rivals:
+        message = f"{Reason.CONFLICT.explanation}: {', '.join(facts.rivals)[:500]} name the same target"
+        found.append(_true("ConfigUnsupported", Reason.CONFLICT, message))
+    elif facts.problems:
         found.append(_true("ConfigUnsupported", Reason.BAD_VALUE, "; ".join(facts.problems)[:1000]))
     if not facts.is_history_loaded:
         found.append(_true("FetchingHistory", Reason.NO_RECOMMENDATION, "the saved history is being read"))

@@ -9,7 +9,6 @@ above the usage, small containers included, and every part belongs to exactly on
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -254,17 +253,3 @@ class HistogramBank:
             self._cursors[rows, which] = moved
             self._below[rows, which] = np.where(up, below + here, below - self._weights[rows, moved])
         self._seek(rows)
-
-
-def merged(states: Iterable[HistogramState], half_life_seconds: float) -> HistogramState | None:
-    """Several histograms as one, each decayed to the newest reference."""
-    known = [state for state in states if state.weights]
-    if not known:
-        return None
-    newest = max(state.reference_at for state in known)
-    sums: dict[int, float] = {}
-    for state in known:
-        scale = 2.0 ** ((state.reference_at - newest) / half_life_seconds)
-        for bucket, weight in state.weights:
-            sums[bucket] = sums.get(bucket, 0.0) + weight * scale
-    return HistogramState(tuple(sorted(sums.items())), newest)

@@ -17,11 +17,11 @@ from elastipod.clock import to_rfc3339
 from elastipod.limits import LimitRange
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
-from elastipod.reasons import Reason
 from recommender.capping import Capped, Range, Surroundings, cap, cap_pod, range_of
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates, estimate
+from recommender.explaining import explain_container
 from recommender.history import ContainerHistory, History
 from recommender.membership import Membership
 from recommender.samples import OomKill, UsageSample
@@ -47,6 +47,8 @@ class _Known:
 
     claim: Claim
     is_loaded: bool = False
+    keeps_status: bool = True
+    """Whether what its status recommends is of its target; False where it was turned to another since."""
     unusable: dict[str, str] = field(default_factory=dict)
     """Why a container's checkpoint could not be used."""
     kept: dict[str, ContainerRecommendation] = field(default_factory=dict)
@@ -80,9 +82,6 @@ class Recommendations:
         self._estimates: Estimates | None = None
 
     # What is asked of us.
-
-    def claims(self) -> list[Claim]:
-        return [known.claim for known in self._known.values()]
 
     def unloaded(self) -> list[Claim]:
         """Claims whose saved history has not been looked at."""
@@ -129,7 +128,8 @@ class Recommendations:
             self._known.pop(key, None)
             self.settled(key)
         elif known is None or known.claim.uid != claim.uid or known.claim.target != claim.target:
-            self._known[key] = _Known(claim)
+            is_turned = known is not None and known.claim.uid == claim.uid
+            self._known[key] = _Known(claim, keeps_status=not is_turned)
             self._dirty.add(key)
         else:
             known.claim = claim
@@ -156,9 +156,10 @@ class Recommendations:
             for container, history in saved.items():
                 self.history.restore(ContainerKey(target, container), history)
         known.is_loaded = True
+        known.keeps_status = known.keeps_status and keeps_status
         known.unusable = unusable
         before = known.claim.status.recommendation
-        for one in (before.container_recommendations if before and keeps_status else None) or ():
+        for one in (before.container_recommendations if before and known.keeps_status else None) or ():
             if one.container_name not in saved:
                 known.kept[one.container_name] = one
         self._dirty.add(key)
@@ -273,7 +274,7 @@ class Recommendations:
         known.containers = self._containers(known, target) if target is not None else ()
         found = recommendation(known.containers)
         before = claim.status.recommendation
-        if found is None and not self._has_pods(target):
+        if known.keeps_status and not (known.is_loaded and (found or self._has_pods(target))):
             found = before
         facts = self._facts(known, target, found is not None)
         return AutoscalerStatus(
@@ -282,59 +283,22 @@ class Recommendations:
             observed_generation=claim.generation or None,
         )
 
-    def row(self, key: ContainerKey) -> int | None:
-        return self.history.row(key)
-
     def explain(self, workload: Workload, now: float) -> dict[str, Any]:
         """What is known and recommended for a workload's containers, and by which way it came about."""
+        estimates = self._estimates
+        keys = self.claims_of(workload)
         containers = []
         for name in self.members.containers(workload):
             row = self.history.row(ContainerKey(workload, name))
-            if row is not None and self._estimates is not None and row < len(self._estimates.confidence):
-                containers.append(self._explain_container(workload, name, row, now))
-        keys = sorted(self._by_workload.get(workload, ()))
+            if row is not None and estimates is not None and row < len(estimates.confidence):
+                capped = [one for key in keys for one in self._known[key].containers if one.container == name]
+                containers.append(explain_container(name, row, self.history, estimates, capped, now))
         return {
             "workload": str(workload),
             "autoscalers": keys,
             "containers": containers,
             "problems": [problem for key in keys for problem in self._known[key].claim.problems],
             "metrics": self.source_problem or "arriving",
-        }
-
-    def _explain_container(self, workload: Workload, name: str, row: int, now: float) -> dict[str, Any]:
-        estimates, evidence = self._estimates, self.history.oom(row)
-        assert estimates is not None
-        capped = [
-            one
-            for key in sorted(self._by_workload.get(workload, ()))
-            for one in self._known[key].containers
-            if one.container == name
-        ]
-        last = float(self.history.last_sample_at[row])
-        return {
-            "container": name,
-            "cpu_samples": int(self.history.samples[row]),
-            "confidence": round(float(estimates.confidence[row]), 4),
-            "last_sample": None if math.isnan(last) else to_rfc3339(last),
-            "last_sample_age_seconds": None if math.isnan(last) else round(now - last, 1),
-            "cpu_millicores": _span(estimates.cpu.values[row].tolist(), 1000.0),
-            "memory_bytes": _span(estimates.memory.values[row].tolist(), 1.0),
-            "oom_kills": evidence.kills,
-            "oom_floor_bytes": math.ceil(evidence.floor_bytes),
-            "recommended": [
-                {"cpu_millicores": one.cpu and one.cpu.target, "memory_bytes": one.memory and one.memory.target}
-                for one in capped
-            ],
-            "caps": [
-                {
-                    "resource": str(why.resource),
-                    "reason": str(why.reason),
-                    "why": why.reason.explanation,
-                    "amount": why.amount,
-                }
-                for one in capped
-                for why in one.caps
-            ],
         }
 
     def _containers(self, known: _Known, target: Workload) -> tuple[Capped, ...]:
@@ -381,9 +345,7 @@ class Recommendations:
                 problems.append(
                     f"spec.targetRef: {target.kind} {target.name} is controlled by {owner.kind} {owner.name}; name that"
                 )
-            others = sorted(self._by_workload.get(target, set()) - {claim.key})
-            if others:
-                problems.append(f"{Reason.CONFLICT}: {', '.join(others)[:200]} names the same target")
+        others = [] if target is None else [one for one in self.claims_of(target) if one != claim.key]
         rows = [] if target is None else self._rows(target)
         confidence = (
             min((float(self._estimates.confidence[row]) for row in rows), default=0.0) if self._estimates else 0
@@ -397,6 +359,7 @@ class Recommendations:
             unusable_history="; ".join(f"{name}: {why}" for name, why in sorted(known.unusable.items())),
             metrics_lost=self._lost_since(rows),
             problems=tuple(problems),
+            rivals=tuple(others),
         )
 
     def _rows(self, target: Workload) -> list[int]:
@@ -449,10 +412,3 @@ def _kept(before: ContainerRecommendation | None, fresh: Capped, oom_floor: floa
         cpu=span(target.cpu_millicores, lower.cpu_millicores, fresh.cpu, 0),
         memory=span(target.memory_bytes, lower.memory_bytes, fresh.memory, math.ceil(oom_floor)),
     )
-
-
-def _span(values: list[float], unit: float) -> dict[str, int | None]:
-    return {
-        name: math.ceil(value * unit) if math.isfinite(value) else None
-        for name, value in zip(("lower", "target", "upper"), values, strict=True)
-    }

@@ -6,36 +6,22 @@ Owns the edges. What is learned and decided is recommending.py's matter.
 import asyncio
 import heapq
 import zlib
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 from elastipod.api import AutoscalerStatus
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, Invalid, KubeError, NotFound
-from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
-    CRON_JOBS,
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    JOBS,
-    LIMIT_RANGES,
-    NODES,
-    PODS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
 )
-from elastipod.kube.rows import decode_limit_range, decode_node, decode_pod, metadata_decoder
-from elastipod.limits import LimitRange
-from elastipod.owners import Owned
-from elastipod.pods import ContainerKey, Node, Pod
-from elastipod.quantities import NOTHING
+from elastipod.pods import ContainerKey
 from elastipod.telemetry import Metrics, get_logger
 from recommender.checkpoints import to_checkpoint
-from recommender.claims import Claim, decode_claim
+from recommender.claims import Claim
 from recommender.history import ContainerHistory
-from recommender.oomkills import oom_kills, shows_new_kill
+from recommender.oomkills import oom_kills
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill
 from recommender.settings import RecommenderSettings
@@ -43,13 +29,9 @@ from recommender.sources.metrics_api import MetricsApiSource, UsageReading, Usag
 from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.timeline import Timeline
+from recommender.watching import Watches
 
 log = get_logger(__name__)
-
-T = TypeVar("T")
-_OWNERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
-_CHAIN: Final = (REPLICA_SETS, JOBS)
-"""Owners that have owners: without them a pod's workload is not known."""
 
 
 class Recommender:
@@ -73,7 +55,7 @@ class Recommender:
         self._clock = clock
         self._settings = settings
         self._source = source or MetricsApiSource(connection, settings.namespace)
-        self._store = CheckpointStore(connection, clock, settings)
+        self._store = CheckpointStore(connection, settings)
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
         self._collected_at = clock.monotonic()
@@ -81,20 +63,8 @@ class Recommender:
         self._urgent: set[str] = set()
         self._saved_at: dict[ContainerKey, float] = {}
         self._due: set[ContainerKey] = set()
-        self._changed_pods: dict[str, Pod | None] = {}
-        self._told_kills: list[tuple[Pod | None, Pod]] = []
-        self._changed_owners: list[tuple[Owned | None, Owned | None]] = []
-        self._changed_claims: dict[str, Claim | None] = {}
-        self._namespaces: set[str] = set()
-        self._nodes_changed = False
         self._bad_values = self._bad_entries = 0
-        self._pods = self._reflector(PODS, decode_pod, self._on_pod)
-        self._claims = self._reflector(AUTOSCALERS, decode_claim, self._on_claim)
-        self._limit_ranges = self._reflector(LIMIT_RANGES, decode_limit_range, self._on_limit_range)
-        self._nodes = Reflector(connection, NODES, decode_node, clock, on_change=self._on_node)
-        self._owners = {
-            resource: self._reflector(resource, metadata_decoder(resource.kind), self._on_owned) for resource in _OWNERS
-        }
+        self._watches = Watches(connection, clock, settings, self.wake)
         metrics = metrics or Metrics()
         self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
         self._checkpoint_writes = metrics.counter("recommender_checkpoint_writes", "Checkpoints written", "outcome")
@@ -104,18 +74,11 @@ class Recommender:
 
     async def watch(self) -> None:
         """Keep what is known of the cluster fresh, for ever."""
-        reflectors: list[Reflector[Any]] = [
-            self._pods,
-            self._claims,
-            self._limit_ranges,
-            self._nodes,
-            *self._owners.values(),
-        ]
-        await asyncio.gather(*(reflector.run() for reflector in reflectors))
+        await self._watches.run()
 
     async def run_once(self) -> None:
         """Read usage, learn, decide, write what matters."""
-        if not self._is_synced:
+        if not self._watches.is_synced:
             # The first runs come before the first lists; the watches wake us when there is something.
             return
         now = self._timeline.now()
@@ -149,73 +112,26 @@ class Recommender:
         facts = self.recommendations.explain(workload, self._timeline.now())
         return {"pod": key, **facts, "next_run_seconds": self.interval_seconds}
 
-    # What the watches tell; taken up at the next run.
-
-    def _reflector(
-        self,
-        resource: Any,
-        decode: Callable[[Any], T],
-        on_change: Callable[[str, T | None, T | None], None],
-    ) -> Reflector[T]:
-        return Reflector(
-            self._connection,
-            resource,
-            decode,
-            self._clock,
-            namespace=self._settings.namespace or None,
-            on_change=on_change,
-        )
-
-    @property
-    def _is_synced(self) -> bool:
-        return self._pods.synced and self._claims.synced and all(self._owners[resource].synced for resource in _CHAIN)
-
-    def _on_pod(self, key: str, old: Pod | None, new: Pod | None) -> None:
-        self._changed_pods[key] = new
-        if new is not None and shows_new_kill(old, new):
-            self._told_kills.append((old, new))
-            self.wake.set()
-
-    def _on_claim(self, key: str, old: Claim | None, new: Claim | None) -> None:
-        self._changed_claims[key] = new
-        # What changes in a status alone is mostly our own writing.
-        if old is None or new is None or (old.uid, old.generation) != (new.uid, new.generation):
-            self._urgent.add(key)
-            self.wake.set()
-
-    def _on_owned(self, _: str, old: Owned | None, new: Owned | None) -> None:
-        self._changed_owners.append((old, new))
-
-    def _on_limit_range(self, _: str, old: LimitRange | None, new: LimitRange | None) -> None:
-        self._namespaces.update(one.namespace for one in (old, new) if one is not None)
-
-    def _on_node(self, _: str, old: Node | None, new: Node | None) -> None:
-        if old is None or new is None or old.allocatable != new.allocatable:
-            self._nodes_changed = True
-
     # One run, step by step.
 
     def _take_changes(self) -> None:
         """Owners, claims, LimitRanges and nodes as they are now."""
-        known = self.recommendations
-        owners, self._changed_owners = self._changed_owners, []
+        known, watches = self.recommendations, self._watches
+        owners, watches.owners = watches.owners, []
         for old, new in owners:
             known.members.set_owned(old, new)
-        claims, self._changed_claims = self._changed_claims, {}
+        claims, watches.claims = watches.claims, {}
         for key, claim in claims.items():
             is_ours = claim is not None and claim.recommender in self._settings.recommender_names
             known.set_claim(key, claim if is_ours else None)
-        if self._namespaces:
-            for namespace in self._namespaces:
-                found = tuple(one for one in self._limit_ranges.items.values() if one.namespace == namespace)
-                known.set_limit_ranges(namespace, found)
-            self._namespaces = set()
-        if self._nodes_changed:
-            self._nodes_changed = False
-            largest = NOTHING
-            for node in self._nodes.items.values():
-                largest = largest.largest(node.allocatable)
-            known.set_largest_node(largest)
+        self._urgent |= watches.urgent
+        watches.urgent = set()
+        namespaces, watches.namespaces = watches.namespaces, set()
+        for namespace in namespaces:
+            known.set_limit_ranges(namespace, watches.limit_ranges(namespace))
+        if watches.nodes_changed:
+            watches.nodes_changed = False
+            known.set_largest_node(watches.largest_node())
 
     async def _load(self, now: float) -> list[Claim]:
         """Look for saved histories of claims that are new to us; until that succeeds no advice for them."""
@@ -238,10 +154,10 @@ class Recommender:
     def _take_pods(self, loaded: list[Claim], now: float) -> int:
         """Kills first, while what their pods had used is still at hand; then the pods as they are now. New kills."""
         known = self.recommendations
-        told, self._told_kills = self._told_kills, []
+        told, self._watches.kills = self._watches.kills, []
         kills = [kill for old, new in told for kill in oom_kills(old, new, known.members.resolve(new), now)]
         counted = self._learn_kills(kills, now)
-        changed, self._changed_pods = self._changed_pods, {}
+        changed, self._watches.pods = self._watches.pods, {}
         for key, pod in changed.items():
             known.members.set_pod(key, pod)
         for claim in loaded:
@@ -323,6 +239,8 @@ class Recommender:
         except KubeError as error:
             self._status_writes.labels("failed").inc()
             log.warning("status not written, tried again at the next run", autoscaler=key, error=str(error))
+            # It may have been written all the same: what stands there is looked at as after a start.
+            self._written_at.pop(key, None)
             return
         self._status_writes.labels("written").inc()
         self._written_at[key] = now

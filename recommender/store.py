@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from elastipod.api import Checkpoint, ObjectMeta
-from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, Invalid, NotFound
 from elastipod.kube.listing import list_raw
@@ -57,9 +56,8 @@ class Saved:
 class CheckpointStore:
     """Saved histories of our claims' containers."""
 
-    def __init__(self, connection: Connection, clock: Clock, settings: RecommenderSettings) -> None:
+    def __init__(self, connection: Connection, settings: RecommenderSettings) -> None:
         self._connection = connection
-        self._clock = clock
         self._settings = settings
         self._has_annotations: dict[tuple[str, str], bool] = {}
         """Checkpoints known to exist, and whether they have any annotation (a JSON patch adds to what is there)."""

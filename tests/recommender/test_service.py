@@ -327,3 +327,58 @@ async def test_the_recommender_is_a_part() -> None:
     assert part.name == "recommender"
     assert isinstance(world.recommender, Recommender)
     assert part.interval_seconds == 60.0
+
+
+async def test_an_autoscaler_turned_to_another_workload_starts_afresh() -> None:
+    async with await started() as world:
+        await world.run(cpu=2.0, memory=4 * GI)
+        await world.recommender.save()
+        uid = await world.deployment("other")
+        await world.pod("other-a", uid, workload="other")
+        ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"}
+        body = json.dumps({"spec": {"targetRef": ref}}).encode()
+        await world.connection.patch(AUTOSCALERS, "default", "vpa", body, patch_type=PatchType.MERGE)
+        await world.run(cpu=0.1, memory=100 * MI, pods=("other-a",))
+        assert parse_cpu(str((await world.target())["cpu"])) < 130
+
+
+async def test_two_autoscalers_on_one_workload_are_told_of_each_other_r44() -> None:
+    async with await started() as world:
+        await world.autoscaler("second")
+        await world.run(cpu=0.1, memory=100 * MI)
+        for name in ("vpa", "second"):
+            assert (await world.conditions(name))["ConfigUnsupported"] == "Conflict"
+
+
+async def test_a_status_that_can_not_be_written_is_written_later() -> None:
+    async with await started() as world:
+        world.connection.failing = {"verticalpodautoscalers", "verticalpodautoscalercheckpoints"}
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert (await world.read()).status is None
+        world.connection.failing = set()
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert (await world.target())["cpu"]
+        await world.checkpoint()
+
+
+async def test_until_saved_history_can_be_read_nothing_is_recommended_and_nothing_overwritten_r09() -> None:
+    async with await started() as world:
+        for _ in range(20):
+            await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        before = (await world.read()).status
+        saved = await world.checkpoint()
+        await world.restart()
+        world.connection.unlistable = {"verticalpodautoscalercheckpoints"}
+        for _ in range(3):
+            await world.run(cpu=0.01, memory=10 * MI)
+        after = (await world.read()).status
+        assert before is not None
+        assert after is not None
+        assert after.recommendation == before.recommendation
+        assert (await world.conditions())["FetchingHistory"]
+        assert (await world.checkpoint()).status == saved.status
+        world.connection.unlistable = set()
+        await world.run(cpu=0.4, memory=300 * MI)
+        assert "FetchingHistory" not in await world.conditions()
+        assert world.recommender.recommendations.history.samples[0] == 21

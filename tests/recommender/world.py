@@ -39,11 +39,22 @@ class Usage:
 
 
 class Counting(DirectConnection):
-    """Counts writes, by verb and kind."""
+    """Counts writes, by verb and kind, and fails where it is told to."""
 
-    writes: list[str]
+    def __init__(self, api: ApiServer, clock: ManualClock) -> None:
+        super().__init__(api, clock)
+        self.writes: list[str] = []
+        self.failing: set[str] = set()
+        self.unlistable: set[str] = set()
+
+    async def list(self, resource: ResourceType, **more: Any) -> bytes:
+        if resource.plural in self.unlistable:
+            raise Unreachable("no answer")
+        return await super().list(resource, **more)
 
     async def patch(self, resource: ResourceType, *args: Any, **more: Any) -> bytes:
+        if resource.plural in self.failing:
+            raise Unreachable("no answer")
         self.writes.append(f"patch {resource.plural}")
         return await super().patch(resource, *args, **more)
 
@@ -59,7 +70,6 @@ class World:
         self.clock = ManualClock(1_800_000_000.0)
         self.api = ApiServer(self.clock, Store(), spread=random.Random(0), checks_node_capacity=False)
         self.connection = Counting(self.api, self.clock)
-        self.connection.writes = []
         self.settings = RecommenderSettings(**settings)
         self.usage = Usage()
         self.recommender = self._new()

@@ -1,0 +1,136 @@
+"""What the recommender watches of the cluster, and what changed since it last looked.
+
+Owns the reflectors and the queues between their callbacks and the next run. Decides nothing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from elastipod.clock import Clock
+from elastipod.kube.connection import Connection
+from elastipod.kube.reflector import Reflector
+from elastipod.kube.resources import (
+    AUTOSCALERS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    LIMIT_RANGES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    ResourceType,
+)
+from elastipod.kube.rows import decode_limit_range, decode_node, decode_pod, metadata_decoder
+from elastipod.limits import LimitRange
+from elastipod.owners import Owned
+from elastipod.pods import Node, Pod
+from elastipod.quantities import NOTHING, Resources
+from recommender.claims import Claim, decode_claim
+from recommender.oomkills import shows_new_kill
+from recommender.settings import RecommenderSettings
+
+T = TypeVar("T")
+
+_OWNERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
+_CHAIN: Final = (REPLICA_SETS, JOBS)
+"""Owners that have owners: without them a pod's workload is not known."""
+_PATIENCE_SECONDS: Final = 30.0
+"""How long the first run waits for what only caps a recommendation; a right for it may be missing."""
+
+
+class Watches:
+    """The cluster as the recommender sees it."""
+
+    def __init__(
+        self, connection: Connection, clock: Clock, settings: RecommenderSettings, wake: asyncio.Event
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._namespace = settings.namespace or None
+        self._wake = wake
+        self._started_at = clock.monotonic()
+        self.pods: dict[str, Pod | None] = {}
+        """Pods that changed, as they are now; None where gone. The reader takes these and the following away."""
+        self.kills: list[tuple[Pod | None, Pod]] = []
+        """Changes that tell of an OOM kill: the pod before and after."""
+        self.owners: list[tuple[Owned | None, Owned | None]] = []
+        self.claims: dict[str, Claim | None] = {}
+        self.urgent: set[str] = set()
+        """Claims that somebody changed."""
+        self.namespaces: set[str] = set()
+        """Namespaces whose LimitRanges changed."""
+        self.nodes_changed = False
+        self._pods = self._reflector(PODS, decode_pod, self._on_pod)
+        self._claims = self._reflector(AUTOSCALERS, decode_claim, self._on_claim)
+        self._limit_ranges = self._reflector(LIMIT_RANGES, decode_limit_range, self._on_limit_range)
+        self._nodes = self._reflector(NODES, decode_node, self._on_node)
+        self._owners = {one: self._reflector(one, metadata_decoder(one.kind), self._on_owned) for one in _OWNERS}
+
+    async def run(self) -> None:
+        """Keep fresh, for ever; wake the reader when the first lists are in."""
+        reflectors: list[Reflector[Any]] = [
+            self._pods,
+            self._claims,
+            self._limit_ranges,
+            self._nodes,
+            *self._owners.values(),
+        ]
+        await asyncio.gather(*(reflector.run() for reflector in reflectors), self._wake_when_synced())
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether enough is known to recommend anything."""
+        needed = self._pods.synced and self._claims.synced and all(self._owners[one].synced for one in _CHAIN)
+        caps_known = self._nodes.synced and self._limit_ranges.synced
+        return needed and (caps_known or self._clock.monotonic() - self._started_at > _PATIENCE_SECONDS)
+
+    def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:
+        """The LimitRanges of a namespace."""
+        return tuple(one for one in self._limit_ranges.items.values() if one.namespace == namespace)
+
+    def largest_node(self) -> Resources:
+        """The most that any node has, per resource."""
+        largest = NOTHING
+        for node in self._nodes.items.values():
+            largest = largest.largest(node.allocatable)
+        return largest
+
+    async def _wake_when_synced(self) -> None:
+        while not self.is_synced:
+            await self._clock.sleep(0.1)
+        self._wake.set()
+
+    def _reflector(
+        self,
+        resource: ResourceType,
+        decode: Callable[[Any], T],
+        on_change: Callable[[str, T | None, T | None], None],
+    ) -> Reflector[T]:
+        namespace = self._namespace if resource.namespaced else None
+        return Reflector(self._connection, resource, decode, self._clock, namespace=namespace, on_change=on_change)
+
+    def _on_pod(self, key: str, old: Pod | None, new: Pod | None) -> None:
+        self.pods[key] = new
+        if new is not None and shows_new_kill(old, new):
+            self.kills.append((old, new))
+            self._wake.set()
+
+    def _on_claim(self, key: str, old: Claim | None, new: Claim | None) -> None:
+        self.claims[key] = new
+        # What changes in a status alone is mostly our own writing.
+        if old is None or new is None or (old.uid, old.generation) != (new.uid, new.generation):
+            self.urgent.add(key)
+            self._wake.set()
+
+    def _on_owned(self, _: str, old: Owned | None, new: Owned | None) -> None:
+        self.owners.append((old, new))
+
+    def _on_limit_range(self, _: str, old: LimitRange | None, new: LimitRange | None) -> None:
+        self.namespaces.update(one.namespace for one in (old, new) if one is not None)
+
+    def _on_node(self, _: str, old: Node | None, new: Node | None) -> None:
+        if old is None or new is None or old.allocatable != new.allocatable:
+            self.nodes_changed = True
