@@ -29,8 +29,10 @@ class GroupUsage:
 class CgroupHands(Protocol):
     """Makes, reads and writes cgroups. Every failure is an OSError."""
 
-    enforcement: str
-    """`cgroup v1` or `cgroup v2`."""
+    @property
+    def enforcement(self) -> str:
+        """`cgroup v1` or `cgroup v2`."""
+        ...
 
     def create(self, group: str) -> None:
         """Make the group and those above it, in every hierarchy; one that exists is fine."""
