@@ -7,7 +7,7 @@ Reads and writes nothing.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import structs
@@ -54,6 +54,10 @@ class _Known:
     kept: dict[str, ContainerRecommendation] = field(default_factory=dict)
     """What the status recommended before, for containers whose history is lost."""
     containers: tuple[Capped, ...] = ()
+
+
+_MOST_CONTAINERS: Final = 2000
+"""As many fit into one object with room to spare (etcd takes 1.5 MiB)."""
 
 
 class Recommendations:
@@ -307,7 +311,7 @@ class Recommendations:
         around = replace(self._around, limit_ranges=self._limit_ranges.get(target.namespace, ()))
         shown = self.members.containers(target)
         found = []
-        for name, container in sorted(shown.items()):
+        for name, container in sorted(shown.items())[:_MOST_CONTAINERS]:
             wanted = self._wanted(known, target, name)
             found.append(cap(wanted, known.claim.policy(name), container, around))
         return cap_pod(found, [one for one in shown.values() if one is not None], around)
@@ -340,6 +344,8 @@ class Recommendations:
             is_found = self.members.exists(target) or has_pods or target.kind not in WELL_KNOWN_KINDS
             if target.kind not in WELL_KNOWN_KINDS and not has_pods:
                 problems.append(f"spec.targetRef: no pod's highest known owner is a {target.kind} of that name")
+            if len(known.containers) >= _MOST_CONTAINERS:
+                problems.append(f"only the first {_MOST_CONTAINERS} containers fit into the status")
             owner = self.members.owner_of(target)
             if owner is not None:
                 problems.append(

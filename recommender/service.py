@@ -124,7 +124,10 @@ class Recommender:
         for key, claim in claims.items():
             is_ours = claim is not None and claim.recommender in self._settings.recommender_names
             known.set_claim(key, claim if is_ours else None)
-        self._urgent |= watches.urgent
+            if not is_ours:
+                self._urgent.discard(key)
+            elif key in watches.urgent:
+                self._urgent.add(key)
         watches.urgent = set()
         namespaces, watches.namespaces = watches.namespaces, set()
         for namespace in namespaces:
@@ -239,8 +242,9 @@ class Recommender:
         except KubeError as error:
             self._status_writes.labels("failed").inc()
             log.warning("status not written, tried again at the next run", autoscaler=key, error=str(error))
-            # It may have been written all the same: what stands there is looked at as after a start.
-            self._written_at.pop(key, None)
+            # It may have been written all the same.
+            self._written_at[key] = now
+            self._urgent.discard(key)
             return
         self._status_writes.labels("written").inc()
         self._written_at[key] = now
