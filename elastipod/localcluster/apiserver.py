@@ -62,6 +62,7 @@ class ApiServer:
         spread: random.Random,
         checks_node_capacity: bool = True,
     ) -> None:
+        """`spread` draws uids and name suffixes: seeded for a simulation, SystemRandom where objects are kept."""
         self.store = store
         self.logs = logs
         self.usage = usage

@@ -25,6 +25,8 @@ class Kind:
     """Not kept over a restart, and not watched: measurements."""
     fields: tuple[str, ...] = ()
     """Field selectors beside metadata.name and metadata.namespace."""
+    watched_by: tuple[str, ...] = ()
+    """The field that many watchers select by, each its own value: they are woken by that alone."""
 
     @property
     def id(self) -> str:
@@ -76,6 +78,7 @@ POD: Final = Kind(
         "status.podIP",
         "status.nominatedNodeName",
     ),
+    watched_by=("spec", "nodeName"),
 )
 NAMESPACE: Final = Kind(kube.NAMESPACES, ("ns",), ("status",), fields=("status.phase",))
 NODE: Final = Kind(kube.NODES, ("no",), ("status",), fields=("spec.unschedulable",))
@@ -108,8 +111,8 @@ KINDS: Final = (
     Kind(kube.LEASES),
     Kind(kube.AUTOSCALERS, ("vpa",), ("status",), has_generation=True, is_custom=True),
     Kind(kube.CHECKPOINTS, ("vpacheckpoint",), has_generation=True, is_custom=True),
-    Kind(kube.ELASTIC_POLICIES, ("ep",), has_generation=True, is_custom=True),
-    Kind(kube.ELASTIC_NODES, ("en",), ("status",), has_generation=True, is_custom=True),
+    Kind(kube.ELASTIC_POLICIES, ("epol",), has_generation=True, is_custom=True),
+    Kind(kube.ELASTIC_NODES, ("enode",), ("status",), has_generation=True, is_custom=True),
     POD_METRICS,
     NODE_METRICS,
 )

@@ -82,9 +82,17 @@ def watch_response(store: Store, request: Request, target: Target, now: Callable
         initial=initial,
         bookmarks=request.flag("allowWatchBookmarks") or initial,
         timeout_seconds=min(float(_number(request, "timeoutSeconds") or _WATCH_SECONDS), _WATCH_SECONDS),
+        only=_only(request, target.kind),
         render=_renderer(request, now),
     )
     return Response(200, stream=watch.events())
+
+
+def _only(request: Request, kind: Kind) -> str | None:
+    """The value of the kind's `watched_by` field that the selector asks for."""
+    field = ".".join(kind.watched_by)
+    terms = parse_field_selector(request.query.get("fieldSelector", ""))
+    return next((value for path, equal, value in terms if equal and path == field), None)
 
 
 def _renderer(request: Request, now: Callable[[], float]) -> Callable[[Entry], bytes]:

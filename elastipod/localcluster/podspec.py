@@ -6,12 +6,15 @@ Refuses nothing; that is validation.py's matter.
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from elastipod.quantities import QuantityError, format_memory, parse_nano
 
 Json = dict[str, Any]
 
+_MOST_KEPT: Final = 64
+"""A longer text is not worth a place in a cache."""
 _NANO: Final = 1_000_000_000
 _BINARY: Final = re.compile(r".*[KMGTPE]i")
 _EXPONENT: Final = re.compile(r".*[eE][+-]?[0-9]+")
@@ -30,7 +33,11 @@ _DECIMAL_SUFFIXES: Final = (
 
 def canonical_quantity(text: str | int | float) -> str:
     """The text that Kubernetes gives back for a quantity. Raises QuantityError."""
-    text = str(text)
+    shown = str(text)
+    return _known_canonical(shown) if len(shown) <= _MOST_KEPT else _canonical_text(shown)
+
+
+def _canonical_text(text: str) -> str:
     nano = parse_nano(text)
     if _BINARY.fullmatch(text) and nano % _NANO == 0 and abs(nano) >= 1024 * _NANO:
         return format_memory(nano // _NANO) if nano > 0 else f"-{format_memory(-nano // _NANO)}"
@@ -43,6 +50,9 @@ def canonical_quantity(text: str | int | float) -> str:
         if nano % factor == 0:
             return f"{nano // factor}{suffix}"
     return f"{nano}n"
+
+
+_known_canonical = lru_cache(maxsize=65_536)(_canonical_text)
 
 
 def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
@@ -134,10 +144,18 @@ def _positive(amounts: Mapping[str, Any] | None) -> dict[str, int]:
 
 def nano(text: Any) -> int:
     """The amount in billionths; zero for what is no quantity."""
+    shown = str(text)
+    return _known_nano(shown) if len(shown) <= _MOST_KEPT else _nano(shown)
+
+
+def _nano(text: str) -> int:
     try:
-        return parse_nano(str(text))
+        return parse_nano(text)
     except QuantityError:
         return 0
+
+
+_known_nano = lru_cache(maxsize=65_536)(_nano)
 
 
 def amounts_of(resources: Mapping[str, Any] | None, part: str) -> dict[str, int]:

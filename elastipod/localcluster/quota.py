@@ -24,6 +24,8 @@ _AMOUNTS: Final = {
     "limits.memory": ("limits", "memory"),
 }
 _COUNTS: Final = ("pods", "count/pods")
+COUNTED: Final = (*_AMOUNTS, *_COUNTS)
+"""What a quota can limit here."""
 
 
 class Quotas:
@@ -108,9 +110,7 @@ def _in_force(status: Json, part: str) -> dict[str, dict[str, int]]:
 
 
 def _hard(quota: Entry) -> dict[str, int]:
-    """The limits that are counted here; object counts of other kinds are not."""
-    stated = quota.json["spec"].get("hard") or {}
-    return {key: nano(text) for key, text in stated.items() if key in _AMOUNTS or key in _COUNTS}
+    return {key: nano(text) for key, text in (quota.json["spec"].get("hard") or {}).items()}
 
 
 def _unstated(spec: Json, hard: Mapping[str, int]) -> str:

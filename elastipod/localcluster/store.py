@@ -30,6 +30,10 @@ class TooLarge(ValueError):
     """An object beyond MOST_BYTES."""
 
 
+class StoreFileError(ValueError):
+    """A file that holds no cluster; the message says what to do."""
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """An object as stored: its JSON, the same encoded, and its version."""
 
@@ -61,16 +65,25 @@ class Store:
         self._entries: dict[str, dict[tuple[str, str], Entry]] = {}
         self._owned: dict[str, dict[Key, None]] = {}
         self._ring: deque[Change] = deque(maxlen=remembered_changes)
-        self._listeners: dict[int, tuple[str, Callable[[Change], None]]] = {}
+        self._listeners: dict[tuple[str, str | None], dict[int, Callable[[Change], None]]] = {}
         self._next_listener = 0
         self.version = _FIRST_VERSION
         self._file = _ObjectFile(path) if path is not None else None
         if self._file is not None:
-            self.version = self._file.version()
-            for kind_id, raw in self._file.objects():
-                self._keep(_entry(kind_named(kind_id), msgspec.json.decode(raw), raw))
+            self.version = self._read(self._file)
         self._forgotten_version = self.version
         """Changes up to here can not be replayed."""
+
+    def _read(self, file: "_ObjectFile") -> int:
+        """Take in what is on disk; the answer is the last version. Raises StoreFileError."""
+        try:
+            for kind_id, raw in file.objects():
+                self._keep(_entry(kind_named(kind_id), msgspec.json.decode(raw), raw))
+            return file.version()
+        except (sqlite3.Error, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            file.close()
+            message = f"{file.path} holds no cluster that can be read ({error}): remove it to begin anew"
+            raise StoreFileError(message) from None
 
     def close(self) -> None:
         """Let go of the file."""
@@ -145,12 +158,25 @@ class Store:
                 found.append(change)
         return reversed(found)
 
-    def subscribe(self, kind: Kind, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Call the listener within each write of the kind; the answer ends that."""
+    def subscribe(self, kind: Kind, listener: Callable[[Change], None], only: str | None = None) -> Callable[[], None]:
+        """Call the listener within each write of the kind; the answer ends that.
+
+        `only` narrows to objects that have, or had, this value in the kind's `watched_by` field.
+        """
         number = self._next_listener
         self._next_listener += 1
-        self._listeners[number] = (kind.id, listener)
-        return lambda: self._listeners.pop(number, None) and None
+        group = self._listeners.setdefault((kind.id, only), {})
+        group[number] = listener
+
+        def end() -> None:
+            group.pop(number, None)
+
+        return end
+
+    @property
+    def listener_count(self) -> int:
+        """How many are told of changes."""
+        return sum(map(len, self._listeners.values()))
 
     def _tell(self, change: Change) -> None:
         if change.entry.kind.is_volatile:
@@ -158,9 +184,12 @@ class Store:
         if len(self._ring) == self._ring.maxlen:
             self._forgotten_version = self._ring[0].entry.version
         self._ring.append(change)
-        kind_id = change.entry.kind.id
-        for wanted, listener in list(self._listeners.values()):
-            if wanted == kind_id:
+        kind = change.entry.kind
+        groups: list[str | None] = [None]
+        if kind.watched_by:
+            groups += dict.fromkeys(_watched_value(one) for one in (change.entry, change.old) if one is not None)
+        for group in groups:
+            for listener in list(self._listeners.get((kind.id, group), {}).values()):
                 listener(change)
 
     def _keep(self, entry: Entry) -> None:
@@ -177,6 +206,13 @@ class Store:
                     del self._owned[owner["uid"]]
 
 
+def _watched_value(entry: Entry) -> str:
+    found: Any = entry.json
+    for part in entry.kind.watched_by:
+        found = found.get(part, "")
+    return str(found)
+
+
 def _entry(kind: Kind, json: Json, raw: bytes) -> Entry:
     meta = json["metadata"]
     return Entry(kind, meta.get("namespace", ""), meta["name"], json, raw, int(meta["resourceVersion"]))
@@ -186,7 +222,16 @@ class _ObjectFile:
     """The objects on disk: one SQLite file, one transaction a write."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._database = sqlite3.connect(path, isolation_level=None)
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._database.close()
+            message = f"{path} is no cluster file that can be used ({error}): remove it to begin anew"
+            raise StoreFileError(message) from None
+
+    def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode=WAL")
         # A killed process loses nothing; only a machine that loses power may lose the last writes.
         self._database.execute("PRAGMA synchronous=NORMAL")

@@ -20,6 +20,7 @@ from elastipod.localcluster.failures import (
 )
 from elastipod.localcluster.kinds import NAMESPACE, POD, Kind
 from elastipod.localcluster.podspec import is_sidecar, nano
+from elastipod.localcluster.quota import COUNTED
 from elastipod.localcluster.schema import ANY, STRING, Findings, Shape, check
 from elastipod.localcluster.schemas import BUILT_IN, CUSTOM, METADATA
 from elastipod.localcluster.selectors import selector_of
@@ -269,6 +270,9 @@ def _quota_problems(spec: Json) -> Iterator[Problem]:
     for key, text in (spec.get("hard") or {}).items():
         if nano(text) < 0:
             yield invalid_value(f"spec.hard[{key}]", text, "must be greater than or equal to 0")
+        if key not in COUNTED:
+            counted = ", ".join(COUNTED)
+            yield forbidden_field(f"spec.hard[{key}]", f"is not counted by the local cluster: {counted} are")
     if spec.get("scopes") or spec.get("scopeSelector"):
         yield forbidden_field("spec.scopes", "scopes are not served by the local cluster")
 

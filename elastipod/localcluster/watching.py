@@ -25,6 +25,10 @@ def event(kind: str, body: bytes) -> bytes:
     return b'{"type":"' + kind.encode() + b'","object":' + body + b"}\n"
 
 
+def _nothing() -> None:
+    """Not begun: nothing to stop."""
+
+
 def error_event(failure: ApiFailure) -> bytes:
     """The event that ends a watch badly."""
     return event("ERROR", encode(failure.status()))
@@ -43,6 +47,7 @@ class Watch:
         initial: bool,
         bookmarks: bool,
         timeout_seconds: float,
+        only: str | None = None,
         render: Render = lambda entry: entry.raw,
     ) -> None:
         self._store = store
@@ -54,14 +59,22 @@ class Watch:
         self._waiting: deque[bytes] = deque()
         self._woken = asyncio.Event()
         self._is_over = False
-        self._stop = store.subscribe(kind, self._see)
+        self._since = since
+        self._initial = initial
+        self._only = only
+        self._stop: Callable[[], None] = _nothing
+
+    def _begin(self) -> None:
+        """From here on nothing is missed."""
+        store, kind, since = self._store, self._kind, self._since
+        self._stop = store.subscribe(kind, self._see, self._only)
         if since is not None and not store.can_replay(since):
             self._waiting.append(error_event(expired(f"too old resource version: {since} ({store.version})")))
             self.close()
         elif since is None:
             entries = sorted(store.of_kind(kind), key=lambda one: (one.namespace, one.name))
-            self._waiting.extend(event("ADDED", render(one)) for one in entries if matches(one))
-            if initial:
+            self._waiting.extend(event("ADDED", self._render(one)) for one in entries if self._matches(one))
+            if self._initial:
                 self._waiting.append(self._bookmark({"k8s.io/initial-events-end": "true"}))
         else:
             for change in store.changes_after(since, kind):
@@ -75,6 +88,7 @@ class Watch:
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """The events, each a line of JSON, until the time is over."""
+        self._begin()
         loop = asyncio.get_running_loop()
         ending = loop.call_later(self._timeout_seconds, self.close)
         ticking = loop.call_later(_BOOKMARK_SECONDS, self._tick) if self._bookmarks else None

@@ -36,6 +36,7 @@ Alter = Callable[[Json], Json]
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MOST_PREFIX: Final = 58
+_MOST_TRIES: Final = 8
 _SERVER_FIELDS: Final = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 _EVENT_SECONDS: Final = 3600.0
 
@@ -185,7 +186,7 @@ class Writing:
         }
         prefix = meta.get("generateName")
         if not meta.get("name") and prefix:
-            meta["name"] = prefix[:_MOST_PREFIX] + "".join(self._spread.choices(_SUFFIX_LETTERS, k=5))
+            meta["name"] = self._free_name(kind, namespace, prefix[:_MOST_PREFIX])
         if not meta.get("name"):
             problem = Problem("metadata.name", "FieldValueRequired", "name or generateName is required")
             raise invalid(kind.resource.kind, kind.resource.group, "", [problem])
@@ -198,6 +199,13 @@ class Writing:
         if kind.has_generation:
             meta["generation"] = 1
         return _without_empty(meta)
+
+    def _free_name(self, kind: Kind, namespace: str, prefix: str) -> str:
+        for _ in range(_MOST_TRIES):
+            name = prefix + "".join(self._spread.choices(_SUFFIX_LETTERS, k=5))
+            if self._store.get(kind, namespace, name) is None:
+                break
+        return name
 
     def _new_uid(self) -> str:
         text = f"{self._spread.getrandbits(128):032x}"

@@ -1,12 +1,13 @@
 """Objects, versions and what is kept over a kill."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from elastipod.localcluster.kinds import EVENT, POD
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.store import Store, StoreFileError
 from tests.build import pod_json
 from tests.localcluster.served import PODS, Served
 
@@ -93,3 +94,19 @@ def test_events_are_forgotten_after_an_hour() -> None:
     server.clock.advance(1801)
     server.post(events, {"metadata": {"name": "newest"}, "involvedObject": {}})
     assert [one["metadata"]["name"] for one in server.get(events)["items"]] == ["newer", "newest"]
+
+
+@pytest.mark.parametrize("spoil", ["rubbish", "kind", "object"])
+def test_a_spoilt_file_is_refused_with_what_to_do(tmp_path: Path, spoil: str) -> None:
+    path = tmp_path / "cluster.sqlite"
+    if spoil == "rubbish":
+        path.write_bytes(b"rubbish" * 1000)
+    else:
+        store = Store(path)
+        put(store, "a")
+        store.close()
+        row = ("dragons", b"{}") if spoil == "kind" else ("pods", b"{")
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            database.execute("UPDATE objects SET kind = ?, raw = ?", row)
+    with pytest.raises(StoreFileError, match="remove it to begin anew"):
+        Store(path)

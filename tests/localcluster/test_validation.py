@@ -235,6 +235,11 @@ def test_a_misspelt_field_is_refused_where_strictness_is_asked_for() -> None:
             {"metadata": {"name": "q"}, "spec": {"hard": {"cpu": "x"}}},
             "spec.hard[cpu]",
         ),
+        (
+            "/api/v1/namespaces/default/resourcequotas",
+            {"metadata": {"name": "q"}, "spec": {"hard": {"services": "1"}}},
+            "spec.hard[services]",
+        ),
         ("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "p"}, "value": 2**31}, "value"),
         ("/api/v1/namespaces", {"metadata": {"name": "a.b"}}, "metadata.name"),
     ],

@@ -84,14 +84,26 @@ async def test_a_watch_ends_after_its_time() -> None:
         assert [one async for one in events] == []
 
 
+async def test_a_watcher_of_one_node_sees_pods_come_to_it_and_leave() -> None:
+    server = Served()
+    server.post(PODS, pod_json("a"))
+    server.post(PODS, pod_json("other", node="n2"))
+    version = server.get(PODS)["metadata"]["resourceVersion"]
+    async with aclosing(stream(server, resourceVersion=version, fieldSelector="spec.nodeName=n1")) as events:
+        server.post(f"{PODS}/a/binding", {"target": {"name": "n1"}})
+        server.post(PODS, pod_json("more", node="n2"))
+        server.call("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
+        assert await next_events(events, 2) == [("ADDED", "a"), ("DELETED", "a")]
+
+
 async def test_watchers_that_leave_are_forgotten() -> None:
     server = Served()
-    listeners = len(server.store._listeners)
+    listeners = server.store.listener_count
     async with aclosing(stream(server)) as events:
         server.post(PODS, pod_json("a"))
         await next_events(events, 1)
-        assert len(server.store._listeners) == listeners + 1
-    assert len(server.store._listeners) == listeners
+        assert server.store.listener_count == listeners + 1
+    assert server.store.listener_count == listeners
 
 
 async def test_a_table_watch_shows_rows() -> None:
