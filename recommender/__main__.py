@@ -1,33 +1,19 @@
-"""`python -m recommender`: the recommender as a process."""
+"""`python -m recommender`: the recommender as a process of its own."""
 
 import sys
-from dataclasses import dataclass
 
-from elastipod.process import ProcessSettings, run_process
+from elastipod.process import Surroundings, run_process
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 
 
-@dataclass(frozen=True)
-class RecommenderProcessSettings(RecommenderSettings, ProcessSettings):
-    """Settings of the recommender and of its process."""
-
-    threads: bool = True
-    """Compute in a thread of its own, so that the process answers meanwhile."""
-
-    def __post_init__(self) -> None:
-        RecommenderSettings.__post_init__(self)
-        ProcessSettings.__post_init__(self)
+def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
+    return Recommender(around.connection, around.clock, around.settings, metrics=around.metrics, in_thread=True)
 
 
 def main() -> int:
-    """Run until told to stop; the exit code."""
-    return run_process(
-        "recommender",
-        RecommenderProcessSettings,
-        lambda given: Recommender(given.connection, given.clock, given.settings, metrics=given.metrics),
-        elects_leader=True,
-    )
+    """Run until told to stop."""
+    return run_process("recommender", RecommenderSettings, _make, elects_leader=True)
 
 
 if __name__ == "__main__":

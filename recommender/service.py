@@ -47,13 +47,16 @@ class Recommender:
         *,
         source: UsageSource | None = None,
         metrics: Metrics | None = None,
+        in_thread: bool = False,
     ) -> None:
+        """`in_thread` computes in a thread, so that the process answers meanwhile; a simulation must not."""
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self.recommendations = Recommendations(settings)
         self._connection = connection
         self._clock = clock
         self._settings = settings
+        self._in_thread = in_thread
         self._source = source or MetricsApiSource(connection, settings.namespace)
         self._store = CheckpointStore(connection, settings)
         self._timeline = Timeline(clock)
@@ -92,7 +95,7 @@ class Recommender:
             known.learn(reading.samples, now)
             return known.decide(now)
 
-        dirty = await asyncio.to_thread(think) if self._settings.threads else think()
+        dirty = await asyncio.to_thread(think) if self._in_thread else think()
         self._count(reading, kills)
         await self._write_statuses(dirty, now)
         await self._save_checkpoints(now)

@@ -7,7 +7,7 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class RecommenderSettings:
-    """Settings of the recommender."""
+    """Recommends CPU and memory for containers from what they used."""
 
     recommender_names: tuple[str, ...] = ("elastipod",)
     """VerticalPodAutoscalers that name one of these in spec.recommenders are ours; `default` also means those that
@@ -66,8 +66,6 @@ class RecommenderSettings:
     """Requests to the API server under way at once."""
     most_checkpoints_per_run: int = 500
     """Checkpoints saved in one run."""
-    threads: bool = False
-    """Compute in a thread of its own, so that the process answers meanwhile."""
 
     def __post_init__(self) -> None:
         for name in (

@@ -314,7 +314,7 @@ async def test_metrics_are_read_from_metrics_k8s_io() -> None:
 
 
 async def test_what_is_computed_in_a_thread_is_the_same() -> None:
-    async with await started(threads=True) as world:
+    async with await started(in_thread=True) as world:
         await world.run(cpu=0.2, memory=200 * MI)
         for _ in range(3):
             await asyncio.sleep(0)

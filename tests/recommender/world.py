@@ -66,7 +66,8 @@ class Counting(DirectConnection):
 class World:
     """A cluster without a kubelet: pods are what the test says."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, in_thread: bool = False, **settings: Any) -> None:
+        self.in_thread = in_thread
         self.clock = ManualClock(1_800_000_000.0)
         self.api = ApiServer(self.clock, Store(), spread=random.Random(0), checks_node_capacity=False)
         self.connection = Counting(self.api, self.clock)
@@ -167,7 +168,7 @@ class World:
         return msgspec.json.decode(await self.connection.get(CHECKPOINTS, "default", name), type=Checkpoint)
 
     def _new(self) -> Recommender:
-        return Recommender(self.connection, self.clock, self.settings, source=self.usage)
+        return Recommender(self.connection, self.clock, self.settings, source=self.usage, in_thread=self.in_thread)
 
     async def _stop(self) -> None:
         assert self._watching is not None
