@@ -26,6 +26,7 @@ class Answers:
     def __init__(self, most_per_minute: int = 2) -> None:
         self._most_per_minute = most_per_minute
         self._sent_at: dict[str, list[float]] = {}
+        self._unanswered: dict[str, Resize] = {}
         self._wrote: dict[str, tuple[str, dict[str, Size]]] = {}
         self._infeasible: dict[str, dict[tuple[str, Shape], float]] = {}
         self._refused: dict[str, dict[Shape, tuple[float, Reason]]] = {}
@@ -37,8 +38,21 @@ class Answers:
         times = self._sent_at.setdefault(pod.key, [])
         times.append(now)
         del times[: -self._most_per_minute]
+        self._unanswered.pop(pod.key, None)
         self._wrote[pod.key] = (pod.uid, {one.name: size_of(one) for one in pod.containers})
         self._held_back.pop(pod.key, None)
+
+    def unanswered(self, resize: Resize) -> None:
+        """No answer came: whether it was accepted, the pod itself will show."""
+        self._unanswered[resize.key] = resize
+
+    def settle(self, pod: Pod, now: float) -> None:
+        """Know an accepted request whose answer was lost for our own."""
+        resize = self._unanswered.get(pod.key)
+        if resize is None or resize.uid != pod.uid:
+            return
+        if all(size_of(one) == resize.sizes[one.name] for one in pod.containers if one.name in resize.sizes):
+            self.sent(pod, now)
 
     def sent_at(self, key: str) -> float | None:
         """When the last request for a pod was accepted."""
@@ -115,7 +129,7 @@ class Answers:
 
     def forget(self, key: str, uid: str) -> None:
         """The pod is gone."""
-        for by_key in (self._sent_at, self._wrote, self._held_back, self._stood_off):
+        for by_key in (self._sent_at, self._unanswered, self._wrote, self._held_back, self._stood_off):
             by_key.pop(key, None)
         self._infeasible.pop(uid, None)
         self._refused.pop(uid, None)

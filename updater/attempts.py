@@ -62,6 +62,7 @@ class ResizeAttempts:
         self._spread = spread or random.Random(0)
         self._attempts: dict[str, Attempt] = {}
         self._unfinished: dict[str, Attempt] = {}
+        self._short_of_room: dict[str, Attempt] = {}
         self.answers = Answers(self._patience.most_per_minute)
 
     def get(self, key: str) -> Attempt | None:
@@ -71,6 +72,10 @@ class ResizeAttempts:
     def unfinished(self) -> Mapping[str, Attempt]:
         """Every attempt that is not done, by pod key."""
         return self._unfinished
+
+    def short_of_room(self) -> Mapping[str, Attempt]:
+        """Every attempt that its node has no room for, by our own view or the kubelet's."""
+        return self._short_of_room
 
     def is_on_the_way(self, key: str) -> bool:
         """Whether a step was taken and its goal is not reached yet."""
@@ -152,6 +157,8 @@ class ResizeAttempts:
         if event.is_conflict and attempt.tries < 5:
             self._put(attempt, State.WANTED, event.reason, now, message=event.message, tries=attempt.tries + 1)
             return [PlanAgain(event.key)]
+        if event.reason is Reason.UNREACHABLE:
+            self.answers.unanswered(attempt.resize)
         tries = attempt.tries + 1
         until = now + self._patience.retry.delay_seconds(tries, self._spread)
         if event.retry_after_seconds is not None:
@@ -165,6 +172,7 @@ class ResizeAttempts:
         return [Tell(event.key, event.reason, event.message), LookAgainAt(event.key, until)]
 
     def _seen(self, pod: Pod, now: float) -> list[Instruction]:
+        self.answers.settle(pod, now)
         attempt = self._attempts.get(pod.key)
         if attempt is not None and (pod.generation < attempt.generation or attempt.state is State.RESERVED):
             return []
@@ -302,6 +310,7 @@ class ResizeAttempts:
     def _drop(self, key: str) -> None:
         self._attempts.pop(key, None)
         self._unfinished.pop(key, None)
+        self._short_of_room.pop(key, None)
 
     def _put(
         self,
@@ -326,10 +335,12 @@ class ResizeAttempts:
             generation=attempt.generation if generation is None else generation,
         )
         self._attempts[new.key] = new
-        if state is State.DONE:
-            self._unfinished.pop(new.key, None)
-        else:
+        self._unfinished.pop(new.key, None)
+        self._short_of_room.pop(new.key, None)
+        if state is not State.DONE:
             self._unfinished[new.key] = new
+        if reason is Reason.NO_ROOM or state is State.DEFERRED:
+            self._short_of_room[new.key] = new
 
 
 def _is_busy(old: Attempt, resize: Resize) -> bool:

@@ -14,14 +14,15 @@ from typing import Any, Final
 from elastipod.clock import Clock, LoopClock
 from elastipod.kube.connection import Connection
 from elastipod.kube.leadership import Leadership
-from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, EVENTS, LEASES
 from elastipod.localcluster.apiserver import ApiServer
 from elastipod.localcluster.checkpoint import MemoryCheckpoint
+from elastipod.localcluster.controllers.manager import Controllers
 from elastipod.localcluster.direct import DirectConnection
 from elastipod.localcluster.faults import FaultKind, FaultPlan, Faults, FaultyConnection, draw_plan
 from elastipod.localcluster.incarnation import live, track_tasks
-from elastipod.localcluster.invariants import OURS, CgroupWrite, Invariant, Violation, Watchman
+from elastipod.localcluster.invariants import CgroupWrite, Invariant, Violation, Watchman
 from elastipod.localcluster.invariants.pace import HoldsEnd, NothingRunsAway, NothingShrinksUnseen
+from elastipod.localcluster.invariants.rest import restless_writes
 from elastipod.localcluster.invariants.sizes import CgroupsOfPodsOnly, NodesHold, SizesAreAllowed, UsedMemoryStays
 from elastipod.localcluster.invariants.writes import (
     EvictionsAreAllowed,
@@ -32,8 +33,9 @@ from elastipod.localcluster.invariants.writes import (
 from elastipod.localcluster.load import LoadSettings, Script, draw_script, perform
 from elastipod.localcluster.node import LocalNode
 from elastipod.localcluster.registration import NodeSettings
+from elastipod.localcluster.scheduler import Scheduler
 from elastipod.localcluster.simulated import SimulatedRuntime
-from elastipod.localcluster.store import Entry, Store
+from elastipod.localcluster.store import Store
 from elastipod.localcluster.trace import RecordedConnection, Trace, Write
 from elastipod.localcluster.truth import Truth
 from elastipod.localcluster.virtualtime import VirtualTimeLoop
@@ -182,32 +184,26 @@ class Simulation:
         await asyncio.sleep(max(self.settings.load.busy_seconds - self._clock.monotonic(), 0.0))
         self._faults.are_active = False
         await asyncio.sleep(self.settings.settling_seconds)
-        first_quiet = len(self._writes)
+        quiet_from = self._clock.monotonic()
         await asyncio.sleep(self.settings.quiet_seconds)
         assert self._watchman is not None
         for task in tasks:
             if task.done():
                 task.result()
-        quiet_writes = [write for write in self._writes[first_quiet:] if _disturbs(write)]
+        epoch = self._clock.now() - self._clock.monotonic()
+        restless = restless_writes(self._store, self._writes, quiet_from, epoch)
+        unsettled = [Violation("I9", quiet_from, thing, told) for thing, told in self._truth.unsettled()]
         self._outcome = Outcome(
             self.seed,
             self._trace.to_bytes(),
             self._trace.events,
-            [*self._watchman.violations, *self._restless(quiet_writes)],
+            [*self._watchman.violations, *restless, *unsettled],
             self._faults.counts,
             Counter(write.part for write in self._writes),
             self._truth.end_state(),
             self._failures,
             self._clock.monotonic(),
         )
-
-    def _restless(self, quiet_writes: list[Write]) -> Iterable[Violation]:
-        """I9: once the wishes and the faults have ended, the world is as wished and stays so."""
-        for write in quiet_writes:
-            thing = f"{write.call.resource.plural} {write.call.namespace}/{write.call.name}"
-            yield Violation("I9", write.at, thing, f"{write.actor} still writes: {write.call.body[:300]!r}")
-        for thing, told in self._truth.unsettled():
-            yield Violation("I9", self._clock.monotonic(), thing, told)
 
     async def _act(self) -> None:
         connection = self._connection("cluster/people")
@@ -224,6 +220,8 @@ class Simulation:
             node = LocalNode(self._connection(f"cluster/{name}"), self._clock, runtime, size, MemoryCheckpoint())
             self._truth.add(node, runtime)
             yield node.run()
+        yield Scheduler(self._connection("cluster/scheduler"), self._clock).run()
+        yield Controllers(self._connection("cluster/controllers"), self._clock).run()
 
     def _placed_parts(self) -> Iterable[tuple[PartProgram, LocalNode | None]]:
         for part in self._parts:
@@ -297,17 +295,3 @@ class Simulation:
     def _at_pause(self) -> None:
         if self._watchman is not None:
             self._watchman.at_pause()
-
-
-def _disturbs(write: Write) -> bool:
-    """Whether a write moves something that should stand.
-
-    Leases, saved histories and Events are kept up while nothing moves, and a recommendation that changes is a new wish.
-    """
-    if write.part not in OURS or write.call.resource in (LEASES, CHECKPOINTS, EVENTS):
-        return False
-    return write.call.resource is not AUTOSCALERS or _recommended(write.before) == _recommended(write.after)
-
-
-def _recommended(entry: Entry | None) -> Any:
-    return None if entry is None else (entry.json.get("status") or {}).get("recommendation")

@@ -10,7 +10,7 @@ from elastipod.kube.calls import Verb
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, LEASES, PODS, REPLICA_SETS
 from elastipod.localcluster.invariants import OURS, Invariant, Violation, World
 from elastipod.localcluster.kinds import kind_of
-from elastipod.localcluster.store import Entry
+from elastipod.localcluster.store import Entry, Store
 from elastipod.localcluster.trace import Write
 from elastipod.reasons import Reason
 
@@ -49,7 +49,7 @@ class EvictionsAreAllowed(Invariant):
         modes = [
             (entry.json["spec"].get("updatePolicy") or {}).get("updateMode", "Auto")
             for entry in world.store.of_kind(kind_of(AUTOSCALERS), write.before.namespace)
-            if _targets(world, entry.json, write.before)
+            if speaks_of(world.store, entry.json, write.before)
         ]
         if not any(mode in _EVICTING for mode in modes):
             yield self.broken(world, _thing(write), f"{write.actor} evicted it under modes {modes}")
@@ -109,13 +109,14 @@ def _text(body: Any, *path: str) -> str | None:
     return body if isinstance(body, str) else None
 
 
-def _targets(world: World, autoscaler: Mapping[str, Any], pod: Entry) -> bool:
+def speaks_of(store: Store, autoscaler: Mapping[str, Any], pod: Entry) -> bool:
+    """Whether an autoscaler is about a pod."""
     target = autoscaler["spec"].get("targetRef") or {}
     owners = {(pod.json["metadata"].get("name"), "Pod")}
     for owner in pod.json["metadata"].get("ownerReferences") or ():
         owners.add((owner["name"], owner["kind"]))
         if owner["kind"] == REPLICA_SETS.kind:
-            found = world.store.get(kind_of(REPLICA_SETS), pod.namespace, owner["name"])
+            found = store.get(kind_of(REPLICA_SETS), pod.namespace, owner["name"])
             above = (found.json["metadata"].get("ownerReferences") or ()) if found is not None else ()
             owners |= {(one["name"], DEPLOYMENTS.kind) for one in above}
     return (target.get("name"), target.get("kind")) in owners
