@@ -1,7 +1,8 @@
 """What must outlive the process: leases on holds, and intents of direct mode.
 
 Owns the file. One record a line, `<crc32> <json>`; the last line of a key counts, `null` ends it. Lines are appended
-and synced before any effect; the file is made anew (written beside, synced, renamed, its folder synced) when it has grown.
+and synced before any effect; the file is made anew (written beside, synced, renamed, its folder synced) when it has
+grown.
 What can not be read is set aside by name and said, never guessed. A lease of another boot is void.
 """
 

@@ -281,6 +281,8 @@ class SpikeGuard:
         if limit is None:
             self.phase = Phase.CALM
             return []
+        # Whoever lowered it since had the right to.
+        self.written_bytes = min(self.written_bytes, limit)
         mark = self.mark(limit, reading.tasks)
         if self.phase is Phase.LET_GO:
             if reading.current_bytes >= _NEAR * mark:

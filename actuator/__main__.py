@@ -1,0 +1,103 @@
+"""`python -m actuator`: the actuator of this node as a process."""
+
+import errno
+import gc
+import os
+import resource
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from actuator import guard
+from actuator.budget import NodeBudget
+from actuator.cgroupfs import CgroupFs
+from actuator.heartbeat import Heartbeat
+from actuator.journal import Journal, Record, boot_id
+from actuator.kernelmemory import KernelMemory
+from actuator.places import Places
+from actuator.service import Actuator
+from actuator.settings import ActuatorSettings
+from actuator.watcher import Watcher
+from elastipod.process import Surroundings, run_process
+
+
+class Node:
+    """What one process holds of its node."""
+
+    def __init__(self) -> None:
+        self.watcher: Watcher | None = None
+        self.heartbeat: Heartbeat | None = None
+
+    def make(self, around: Surroundings[ActuatorSettings]) -> Actuator:
+        """The actuator with the node's hands. Raises OSError where there is nothing it could act on."""
+        settings = around.settings
+        if not settings.node_name:
+            settings = replace(settings, node_name=os.environ.get("NODE_NAME") or socket.gethostname())
+        _open_files()
+        folder = Path(settings.state_folder)
+        fs = CgroupFs(settings.cgroup_root, settings.cgroup_parent)
+        journal = Journal(folder, boot_id())
+        self.heartbeat = Heartbeat(folder)
+        budget = NodeBudget(settings.amount("node_reserve"))
+        self.watcher = Watcher(KernelMemory(fs), settings.rules, budget, around.clock, self.heartbeat)
+        actuator = Actuator(
+            around.connection,
+            around.clock,
+            settings,
+            self.watcher,
+            Places(fs).locate,
+            journal=journal,
+            metrics=around.metrics,
+            address=around.address,
+            guard_restores=lambda: _restores(folder),
+            release=lambda record: _release(settings.cgroup_root, record),
+        )
+        gc.freeze()
+        self.watcher.start()
+        return actuator
+
+    def stop(self) -> None:
+        """Leave nothing held, and tell the guard so."""
+        if self.watcher is not None:
+            self.watcher.stop()
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
+
+
+def _open_files() -> None:
+    """Each container takes up to nine files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _restores(folder: Path) -> int:
+    try:
+        return int((folder / "guard_restores").read_text("ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _release(root: str, record: Record) -> None:
+    group = record.get("group")
+    if isinstance(group, str):
+        guard.release(root, 2 if record.get("version") == 2 else 1, str(record.get("parent") or ""), group)
+
+
+def main() -> int:
+    """Run until told to stop; exit code 2 where the node can not be acted on."""
+    node = Node()
+    try:
+        return run_process("actuator", ActuatorSettings, node.make, elects_leader=False)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL):
+            raise
+        sys.stderr.write(f"actuator: cannot act on this node: {error}\n")
+        return 2
+    finally:
+        node.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

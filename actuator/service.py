@@ -1,0 +1,350 @@
+"""The actuator of one node.
+
+Owns the order of its work: read pods and policies, decide who is protected, lease and hand over to the watcher, and
+carry what the watcher wants to the API. What is decided about a spike is spikes.py's matter.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+import msgspec
+
+from actuator.asking import Asker
+from actuator.journal import Journal, Record
+from actuator.memory import Target
+from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
+from actuator.settings import ActuatorSettings
+from actuator.spikes import Accepted, AskApi, Refused, Tell
+from actuator.table import Locate, Memo, Standing, standings, target_key
+from actuator.telling import Numbers, Teller
+from elastipod.api import ElasticNodeStatus, ElasticPolicy
+from elastipod.backoff import Backoff
+from elastipod.clock import Clock
+from elastipod.kube.connection import Connection
+from elastipod.kube.reflector import Reflector
+from elastipod.kube.resources import ELASTIC_POLICIES, PODS
+from elastipod.kube.rows import BadObject, decode_pod
+from elastipod.pods import Container, Pod
+from elastipod.reasons import Reason
+from elastipod.telemetry import Metrics, get_logger
+
+log = get_logger(__name__)
+
+_policies = msgspec.json.Decoder(ElasticPolicy)
+_TOLD: tuple[Reason, ...] = (Reason.RAISED, Reason.HELD, Reason.PAGE_CACHE)
+
+
+class SpikeWatcher(Protocol):
+    """`Watcher` in a thread, or `LoopWatcher` on the event loop."""
+
+    enforcement: str
+    holds: bool
+    on_outcome: OnOutcome
+
+    def add(self, target: Target) -> None: ...
+
+    def drop(self, key: str) -> None: ...
+
+    def answer(self, key: str, answer: Accepted | Refused) -> None: ...
+
+
+class Actuator:
+    """Protects the containers of one node. `journal` None remembers nothing over a restart (a simulation's)."""
+
+    name = "actuator"
+
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        settings: ActuatorSettings,
+        watcher: SpikeWatcher,
+        locate: Locate,
+        *,
+        journal: Journal | None = None,
+        metrics: Metrics | None = None,
+        address: str = "",
+        guard_restores: Callable[[], int] = lambda: 0,
+        release: Callable[[Record], None] = lambda _: None,
+        spread: random.Random | None = None,
+    ) -> None:
+        self.interval_seconds = settings.interval_seconds
+        self.wake = asyncio.Event()
+        self._settings, self._clock, self._watcher, self._locate = settings, clock, watcher, locate
+        self._journal, self._address = journal, address
+        self._guard_restores, self._release = guard_restores, release
+        self._numbers = Numbers(metrics or Metrics())
+        self._teller = Teller(connection, clock, settings.node_name)
+        backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.5)
+        self._asker = Asker(connection, clock, backoff, self._on_answer, spread or random.Random(0))
+        self._pods = Reflector(
+            connection,
+            PODS,
+            decode_pod,
+            clock,
+            field_selector=f"spec.nodeName={settings.node_name}",
+            on_change=lambda *_: self.wake.set(),
+        )
+        self._policies = Reflector(
+            connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=lambda *_: self.wake.set()
+        )
+        self._standings: dict[tuple[str, str], Standing] = {}
+        self._targets: dict[str, Target] = {}
+        self._memos: dict[str, Memo] = _memos(journal)
+        self._told: dict[str, tuple[float, Tell | Failed]] = {}
+        self._accepted: dict[str, int] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        self._problem = ""
+        watcher.on_outcome = self._outcome_from_anywhere
+
+    async def watch(self) -> None:
+        """Keep the node's pods and the policies fresh, for ever."""
+        self._loop = asyncio.get_running_loop()
+        tasks = [asyncio.create_task(self._pods.run()), asyncio.create_task(self._policies.run())]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await self._asker.stop()
+
+    async def run_once(self) -> None:
+        """Read, decide, hand over, tell."""
+        self._loop = asyncio.get_running_loop()
+        if not self._pods.synced:
+            self._clock_again()
+            return
+        found = standings(
+            self._pods.items.values(), self._policies.items.values(), self._settings, self._locate, self._memos
+        )
+        self._standings = {(one.pod, one.container): one for one in found}
+        wanted = {one.target.key: one.target for one in found if one.target is not None}
+        ended = [key for key in self._targets if key not in wanted]
+        fresh = {key: target for key, target in wanted.items() if self._targets.get(key) != target}
+        self._lease(fresh, ended)
+        for key in ended:
+            self._forget(key)
+        for key, target in fresh.items():
+            self._targets[key] = target
+            self._watcher.add(target)
+        self._ask_again()
+        self._numbers.node(len(self._targets), self._guard_restores())
+        if any(one.reason is Reason.NOT_RUNNING for one in found):
+            self._clock_again()
+        await self._teller.tell_node(self._status())
+
+    def explain(self, key: str) -> dict[str, Any] | None:
+        """Facts about a pod: per container whether it is protected, why not, and what became of its last spike."""
+        containers = {}
+        for (pod, container), standing in self._standings.items():
+            if pod == key:
+                containers[container] = self._facts(standing)
+        if not containers:
+            return None
+        return {
+            "node": self._settings.node_name,
+            "enforcement": self._watcher.enforcement,
+            "problem": self._problem,
+            "containers": containers,
+        }
+
+    def _facts(self, standing: Standing) -> dict[str, Any]:
+        target = standing.target
+        if target is None:
+            reason = standing.reason or Reason.NOT_RUNNING
+            facts: dict[str, Any] = {"protected": False, "reason": reason.value, "why": reason.explanation}
+            return facts | ({"message": standing.message} if standing.message else {})
+        facts = {
+            "protected": not self._problem,
+            "limitBytes": target.spec_bytes,
+            "ceilingBytes": target.ceiling_bytes,
+            "holdSeconds": target.deadline_seconds,
+            "rescues": len(target.rescues),
+        }
+        if standing.message:
+            facts["message"] = standing.message
+        if target.key in self._told:
+            at, told = self._told[target.key]
+            facts["last"] = {"at": at, **msgspec.to_builtins(told)}
+        if self._asker.is_asking(target.key):
+            facts["asking"] = {
+                "tries": self._asker.tries.get(target.key, 0),
+                "error": self._asker.last_error.get(target.key, ""),
+            }
+        return facts
+
+    # Leases: before any hold, and after what became of it.
+
+    def _lease(self, fresh: dict[str, Target], ended: list[str]) -> None:
+        """A container whose lease can not be written is not held: nobody could let it go after us."""
+        for key, target in fresh.items():
+            old = self._memos.get(key, Memo())
+            is_new = old.base_bytes != target.base_bytes
+            pending = old.pending_bytes if old.pending_bytes > target.spec_bytes else 0
+            ours = target.spec_bytes if is_new else max(old.ours_bytes, target.spec_bytes)
+            self._memos[key] = Memo(target.base_bytes, ours, pending, target.rescues)
+        stale = [key for key in self._memos if key in ended or (key not in fresh and key not in self._targets)]
+        records: dict[str, Record | None] = {key: self._record(target) for key, target in fresh.items()}
+        for key in stale:
+            self._memos.pop(key)
+            record = self._journal.records.get(f"lease/{key}") if self._journal is not None else None
+            if key not in ended and record is not None:
+                # An earlier run's, of a container that is protected no longer.
+                self._release(record)
+            records[key] = None
+        self._write(records)
+
+    def _write(self, records: dict[str, Record | None]) -> None:
+        if self._journal is None or not records:
+            return
+        try:
+            self._journal.put({f"lease/{key}": record for key, record in records.items()})
+        except OSError as error:
+            self._problem = f"the journal {self._journal.path} can not be written: {error.strerror or error}"
+            raise
+        self._problem = ""
+
+    def _record(self, target: Target) -> Record:
+        memo = self._memos[target.key]
+        return {
+            "version": 2 if self._watcher.holds else 1,
+            "parent": self._settings.cgroup_parent,
+            "group": target.group,
+            "base": memo.base_bytes,
+            "ours": memo.ours_bytes,
+            "pending": memo.pending_bytes,
+            "rescues": list(memo.rescues),
+        }
+
+    # What the watcher wants.
+
+    def _outcome_from_anywhere(self, key: str, outcome: Outcome) -> None:
+        if self._loop is None:
+            return
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            self._outcome(key, outcome)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._outcome, key, outcome)
+
+    def _outcome(self, key: str, outcome: Outcome) -> None:
+        match outcome:
+            case AskApi(limit_bytes):
+                self._asker.ask(key, limit_bytes, partial(self._find, key))
+                self._remember(key, ours=limit_bytes, pending=limit_bytes)
+            case Tell():
+                self._spike(key, outcome)
+            case Failed(message):
+                self._told[key] = (self._clock.now(), outcome)
+                log.warning("container not protected", container=key, error=message)
+            case Gone():
+                self._targets.pop(key, None)
+                self.wake.set()
+            case Watched():
+                pass
+
+    def _spike(self, key: str, told: Tell) -> None:
+        self._numbers.spike(told)
+        if told.reason is not Reason.PAGE_CACHE:
+            self._told[key] = (self._clock.now(), told)
+            log.info(
+                "spike",
+                container=key,
+                reason=told.reason.value,
+                limit_bytes=told.limit_bytes,
+                milliseconds=round(told.seconds * 1000, 2),
+            )
+        if told.reason is Reason.RAISED:
+            self._remember(key, ours=told.limit_bytes, rescued=True)
+        found = self._find(key)
+        if found is not None:
+            task = asyncio.create_task(self._teller.tell_spike(found[0], found[1].name, told))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    def _remember(self, key: str, *, ours: int = 0, pending: int | None = None, rescued: bool = False) -> None:
+        memo, target = self._memos.get(key), self._targets.get(key)
+        if memo is None or target is None:
+            return
+        rescues = memo.rescues
+        if rescued:
+            rules, now = self._settings.rules, self._clock.monotonic()
+            if not rescues or now - rescues[-1] > rules.rescue_seconds:
+                rescues = (*rescues, now)[-rules.most_rescues :]
+        still_pending = memo.pending_bytes if pending is None else pending
+        self._memos[key] = Memo(memo.base_bytes, max(memo.ours_bytes, ours), still_pending, rescues)
+        try:
+            self._write({key: self._record(target)})
+        except OSError as error:
+            log.warning("rescue not recorded", container=key, error=str(error))
+
+    def _on_answer(self, key: str, answer: Accepted | Refused) -> None:
+        if isinstance(answer, Refused):
+            self._remember(key, pending=0)
+            if self._find(key) is not None:
+                self._spike(key, Tell(answer.reason))
+        else:
+            self._accepted[key] = answer.limit_bytes
+        self._watcher.answer(key, answer)
+
+    def _ask_again(self) -> None:
+        """What an earlier run of ours had raised and not asked to the end: the spec follows the cgroup."""
+        for key, target in self._targets.items():
+            pending = self._memos[key].pending_bytes if key in self._memos else 0
+            if pending > max(target.spec_bytes, self._accepted.get(key, 0)) and not self._asker.is_asking(key):
+                self._asker.ask(key, pending, partial(self._find, key))
+
+    def _find(self, key: str) -> tuple[Pod, Container] | None:
+        for pod in self._pods.items.values():
+            if key.startswith(pod.uid):
+                for container in pod.sized_containers:
+                    if target_key(pod, container) == key:
+                        return pod, container
+        return None
+
+    def _forget(self, key: str) -> None:
+        self._targets.pop(key, None)
+        self._watcher.drop(key)
+        self._asker.forget(key)
+        self._told.pop(key, None)
+        self._accepted.pop(key, None)
+
+    def _clock_again(self) -> None:
+        """A new container's group appears a moment after its status: look again soon."""
+        asyncio.get_running_loop().call_later(1.0, self.wake.set)
+
+    def _status(self) -> ElasticNodeStatus:
+        mode = "Hold" if self._watcher.holds else "Raise"
+        return ElasticNodeStatus(
+            cgroup_version=self._watcher.enforcement,
+            spike_protection="Off" if self._problem or not self._settings.memory_spike_allowed else mode,
+            address=self._address,
+            message=self._problem,
+        )
+
+
+def _decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
+    try:
+        return _policies.decode(raw)
+    except msgspec.DecodeError as error:
+        raise BadObject(str(error)) from None
+
+
+def _memos(journal: Journal | None) -> dict[str, Memo]:
+    """What earlier runs left, as far as it makes sense."""
+    found: dict[str, Memo] = {}
+    for key, record in (journal.records if journal is not None else {}).items():
+        numbers = [record.get(name) for name in ("base", "ours", "pending")]
+        rescues = record.get("rescues")
+        if key.startswith("lease/") and isinstance(rescues, list) and all(isinstance(one, int) for one in numbers):
+            base, ours, pending = (max(int(one or 0), 0) for one in numbers)
+            times = tuple(float(one) for one in rescues if isinstance(one, int | float))
+            found[key.removeprefix("lease/")] = Memo(base, ours, pending, times)
+    return found
