@@ -98,6 +98,11 @@ class History:
         """How far rows go; freed ones in between are empty."""
         return len(self._keys)
 
+    @property
+    def open_instances(self) -> int:
+        """Containers in living pods that are followed."""
+        return len(self._instances)
+
     def rows(self) -> list[tuple[ContainerKey, int]]:
         """Every container that is remembered, and its row."""
         return list(self._rows.items())

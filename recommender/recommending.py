@@ -38,7 +38,7 @@ class Counts:
     """Of pods that no VerticalPodAutoscaler of ours is for, or of containers that their pod does not have."""
     duplicate: int = 0
     implausible: int = 0
-    """More than the largest node has."""
+    """Far more than the largest node has."""
 
 
 @dataclass(slots=True)
@@ -56,6 +56,8 @@ class _Known:
     containers: tuple[Capped, ...] = ()
 
 
+_LEEWAY: Final = 1.25
+"""A container may use some of what a node keeps for itself."""
 _MOST_CONTAINERS: Final = 2000
 """As many fit into one object with room to spare (etcd takes 1.5 MiB)."""
 
@@ -196,7 +198,7 @@ class Recommendations:
         node = self._around.largest_node
         for values, most in ((cores, node.cpu / 1000), (amounts, float(node.memory))):
             if most:
-                is_too_large = values > most
+                is_too_large = values > most * _LEEWAY
                 self.counts.implausible += int(is_too_large.sum())
                 values[is_too_large] = nan
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))

@@ -1,0 +1,163 @@
+"""Which pods belong to which workload, in whatever order the watches tell."""
+
+import math
+
+import numpy as np
+import pytest
+
+from elastipod.owners import Owned
+from elastipod.pods import Container, ContainerKey, ContainerKind, OwnerReference, Pod, Workload
+from elastipod.quantities import Resources
+from recommender.claims import Claim
+from recommender.history import History
+from recommender.membership import Membership
+from recommender.recommending import Recommendations
+from recommender.samples import UsageSample
+from recommender.settings import RecommenderSettings
+
+WEB = Workload("ns", "Deployment", "web")
+DAY = 86_400.0
+
+
+def owned(kind: str, name: str, uid: str, owner: OwnerReference | None = None) -> Owned:
+    return Owned(kind, "ns", name, uid, owner=owner)
+
+
+DEPLOYMENT = owned("Deployment", "web", "d")
+REPLICA_SET = owned("ReplicaSet", "web-1", "r", OwnerReference("Deployment", "web", "d"))
+
+
+def pod(name: str = "web-a", uid: str = "p", *, owner: str = "r", phase: str = "Running", cpu: int = 100) -> Pod:
+    return Pod(
+        "ns",
+        name,
+        uid,
+        phase=phase,
+        owner=OwnerReference("ReplicaSet", "web-1", owner),
+        created_at=1.0,
+        containers=(
+            Container("migrate", ContainerKind.INIT),
+            Container("app", requests=Resources(cpu, 1000), is_running=True, started_at=5.0),
+            Container("proxy", ContainerKind.SIDECAR, is_running=True),
+        ),
+    )
+
+
+@pytest.fixture
+def members() -> Membership:
+    return Membership(History(RecommenderSettings()))
+
+
+@pytest.mark.parametrize("order", ["owners first", "pod first", "pod between"])
+def test_a_pod_belongs_to_its_topmost_owner_in_any_order(members: Membership, order: str) -> None:
+    members.claim(WEB)
+    steps = {
+        "owners first": ("d", "r", "p"),
+        "pod first": ("p", "r", "d"),
+        "pod between": ("d", "p", "r"),
+    }[order]
+    for step in steps:
+        if step == "p":
+            members.set_pod("ns/web-a", pod())
+        else:
+            members.set_owned(None, DEPLOYMENT if step == "d" else REPLICA_SET)
+    assert members.workload("ns/web-a") == WEB
+    assert members.exists(WEB)
+    assert members.place("ns", "web-a", "app") >= 0
+
+
+def test_sidecars_are_sized_and_init_containers_are_not_r76(members: Membership) -> None:
+    members.claim(WEB)
+    members.set_owned(None, REPLICA_SET)
+    members.set_pod("ns/web-a", pod())
+    assert sorted(members.containers(WEB)) == ["app", "proxy"]
+    assert members.place("ns", "web-a", "proxy") >= 0
+    assert members.place("ns", "web-a", "migrate") == -1
+
+
+def test_a_pod_keeps_its_workload_when_its_replica_set_goes_first(members: Membership) -> None:
+    members.set_owned(None, DEPLOYMENT)
+    members.set_owned(None, REPLICA_SET)
+    members.set_pod("ns/web-a", pod())
+    members.set_owned(REPLICA_SET, None)
+    members.set_pod("ns/web-a", pod(cpu=200))
+    assert members.workload("ns/web-a") == WEB
+    members.set_pod("ns/web-a", None)
+    assert members.workload("ns/web-a") is None
+    assert members.pods(WEB) == []
+
+
+def test_labels_decide_nothing_r44(members: Membership) -> None:
+    members.set_owned(None, REPLICA_SET)
+    members.set_pod("ns/web-a", pod())
+    stranger = Pod("ns", "db-0", "x", labels={"app": "web"}, owner=OwnerReference("StatefulSet", "db", "s"))
+    members.set_pod("ns/db-0", stranger)
+    assert [one.name for one in members.pods(WEB)] == ["web-a"]
+
+
+def test_a_pod_of_the_same_name_is_another_pod(members: Membership) -> None:
+    members.claim(WEB)
+    members.set_owned(None, REPLICA_SET)
+    members.set_pod("ns/web-a", pod(uid="one"))
+    before = members.place("ns", "web-a", "app")
+    members.set_pod("ns/web-b", pod("web-b", uid="other"))
+    members.set_pod("ns/web-a", pod(uid="two"))
+    assert members.place("ns", "web-a", "app") >= 0
+    assert before >= 0
+    assert len(members.pods(WEB)) == 2
+
+
+def test_the_least_and_most_that_living_pods_ask_are_known(members: Membership) -> None:
+    members.claim(WEB)
+    members.set_owned(None, REPLICA_SET)
+    for name, cpu, phase in (("a", 100, "Running"), ("b", 300, "Running"), ("c", 900, "Succeeded")):
+        members.set_pod(f"ns/{name}", pod(name, uid=name, cpu=cpu, phase=phase))
+    row = 0
+    assert members.requests()[row].tolist() == [0.1, 0.3, 1000.0, 1000.0]
+    assert members.live_since()[row] == 5.0
+    for name in ("a", "b"):
+        members.set_pod(f"ns/{name}", None)
+    assert np.isnan(members.requests()[row]).all()
+    assert math.isnan(members.live_since()[row])
+
+
+def recommendations() -> Recommendations:
+    known = Recommendations(RecommenderSettings())
+    claim = Claim("ns", "vpa", "u", 1, "elastipod", WEB)
+    known.set_claim("ns/vpa", claim)
+    known.loaded("ns/vpa", {}, {})
+    known.members.set_owned(None, DEPLOYMENT)
+    known.members.set_owned(None, REPLICA_SET)
+    known.members.set_pod("ns/web-a", pod())
+    known.learn([UsageSample("ns", "web-a", "app", 1.0, 0.5, 1e9)], 1e9)
+    return known
+
+
+def test_history_of_what_no_pod_has_goes_after_as_long_as_it_is_kept() -> None:
+    known = recommendations()
+    known.members.set_pod("ns/web-a", None)
+    assert known.expire(1e9 + 7 * DAY) == [ContainerKey(WEB, "proxy")]
+    assert known.expire(1e9 + 8.1 * DAY) == [ContainerKey(WEB, "app")]
+
+
+def test_history_of_living_pods_stays_through_any_gap() -> None:
+    known = recommendations()
+    assert known.expire(1e9 + 400 * DAY) == []
+
+
+def test_history_of_a_workload_that_nobody_claims_any_more_goes() -> None:
+    known = recommendations()
+    known.set_claim("ns/vpa", None)
+    assert ContainerKey(WEB, "app") in known.expire(1e9 + 9 * DAY)
+
+
+def test_endless_rollouts_leave_nothing_behind_r72() -> None:
+    known = recommendations()
+    for number in range(300):
+        name = f"web-{number}"
+        known.members.set_pod(f"ns/{name}", pod(name, uid=name))
+        known.learn([UsageSample("ns", name, "app", number, 0.5, 1e9)], 1e9 + number * 60)
+        known.members.set_pod(f"ns/{name}", None)
+    assert known.history.size == 2
+    assert known.history.open_instances == 2
+    assert len(known.members.pods(WEB)) == 1
