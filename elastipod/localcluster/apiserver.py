@@ -252,7 +252,7 @@ class ApiServer:
             if (entry.namespace, entry.name) not in names:
                 self.store.remove(entry)
         for one in fresh:
-            self.store.put(kind, {**one, "metadata": dict(one["metadata"])})
+            self.store.put(kind, one)
 
     def _found(self, target: Target) -> Entry:
         entry = self.store.get(target.kind, target.place, target.name)

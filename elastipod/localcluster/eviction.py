@@ -45,7 +45,7 @@ def spend_budget(store: Store, pod: Entry, now: float, *, dry_run: bool) -> None
             "disruptionsAllowed": left["disruptionsAllowed"] - 1,
             "disruptedPods": {**(left.get("disruptedPods") or {}), pod.name: to_rfc3339(now)},
         }
-        store.put(DISRUPTION_BUDGET, {**budget.json, "metadata": dict(budget.json["metadata"]), "status": spent})
+        store.put(DISRUPTION_BUDGET, {**budget.json, "status": spent})
 
 
 def _covers(budget: Entry, pod: Entry) -> bool:

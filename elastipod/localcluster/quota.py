@@ -64,8 +64,7 @@ class Quotas:
             stated = quota.json["spec"].get("hard") or {}
             status = {"hard": stated, "used": {key: show_amount(key, used[key]) for key in stated if key in used}}
             if quota.json.get("status") != status:
-                changed = {**quota.json, "metadata": dict(quota.json["metadata"]), "status": status}
-                self._store.put(RESOURCE_QUOTA, changed)
+                self._store.put(RESOURCE_QUOTA, {**quota.json, "status": status})
 
     def _used(self, namespace: str, hard: Mapping[str, int]) -> dict[str, int]:
         used = dict.fromkeys(hard, 0)

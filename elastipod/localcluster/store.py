@@ -118,7 +118,7 @@ class Store:
 
     def put(self, kind: Kind, json: Json) -> Entry:
         """Store an object, new or in place of an older one; the store's from now on."""
-        json["metadata"]["resourceVersion"] = str(self.version + 1)
+        json = _versioned(json, self.version + 1)
         entry = _entry(kind, json, _encode(json))
         if len(entry.raw) > MOST_BYTES:
             raise TooLarge(f"{len(entry.raw)} bytes")
@@ -135,7 +135,7 @@ class Store:
     def remove(self, entry: Entry) -> Entry:
         """Take an object out; the answer carries the version of the removal."""
         self.version += 1
-        json = {**entry.json, "metadata": {**entry.json["metadata"], "resourceVersion": str(self.version)}}
+        json = _versioned(entry.json, self.version)
         last = _entry(entry.kind, json, _encode(json))
         if self._file is not None:
             self._file.erase(entry, self.version)
@@ -204,6 +204,10 @@ class Store:
                 owned.pop(entry.key, None)
                 if not owned:
                     del self._owned[owner["uid"]]
+
+
+def _versioned(json: Json, version: int) -> Json:
+    return {**json, "metadata": {**json["metadata"], "resourceVersion": str(version)}}
 
 
 def _watched_value(entry: Entry) -> str:

@@ -291,12 +291,7 @@ def binding(entry: Entry, body: Json, at: str) -> Json:
     status = dict(entry.json.get("status") or {})
     conditions = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
     status["conditions"] = [*conditions, {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]
-    return {
-        **entry.json,
-        "metadata": dict(entry.json["metadata"]),
-        "spec": {**entry.json["spec"], "nodeName": node},
-        "status": status,
-    }
+    return {**entry.json, "spec": {**entry.json["spec"], "nodeName": node}, "status": status}
 
 
 def _copy(entry: Entry) -> Json:

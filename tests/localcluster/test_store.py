@@ -4,12 +4,13 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from elastipod.localcluster.kinds import EVENT, POD
 from elastipod.localcluster.store import Store, StoreFileError
 from tests.build import pod_json
-from tests.localcluster.served import PODS, Served
+from tests.localcluster.served import MERGE, PODS, Served
 
 
 def put(store: Store, name: str) -> None:
@@ -110,3 +111,15 @@ def test_a_spoilt_file_is_refused_with_what_to_do(tmp_path: Path, spoil: str) ->
             database.execute("UPDATE objects SET kind = ?, raw = ?", row)
     with pytest.raises(StoreFileError, match="remove it to begin anew"):
         Store(path)
+
+
+def test_a_stored_object_is_never_changed() -> None:
+    server = Served()
+    server.post(PODS, pod_json("a"))
+    entry = server.store.get(POD, "default", "a")
+    assert entry is not None
+    server.patch(f"{PODS}/a/status", {"status": {"phase": "Running"}}, MERGE)
+    server.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "y"}}}, MERGE)
+    resize = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}}
+    server.patch(f"{PODS}/a/resize", resize)
+    assert entry.json == msgspec.json.decode(entry.raw)
