@@ -15,7 +15,7 @@ from elastipod.reasons import Reason
 from updater.ledger import fits
 from updater.patches import is_in_force
 from updater.plan import decide_for, restarts
-from updater.precheck import growth, obstacle
+from updater.precheck import growth, obstacle, quota_need
 from updater.shape import container_bounds, stated_size
 from updater.sizes import Size, size_of
 from updater.steps import Usage
@@ -78,7 +78,7 @@ def answer_for(
     if resize is None:
         outlook = Outlook.WAITING if decision.reason in _WAITS else Outlook.REFUSED
         return Answer(pod, outlook, decision.reason, decision.message, goal, {})
-    against = obstacle(pod, resize.sizes, node, quotas, {})
+    against = obstacle(pod, resize.sizes, node, quota_need(pod, resize.sizes), quotas, {})
     if against is not None:
         outlook = Outlook.REFUSED if against[0] is Reason.INFEASIBLE else Outlook.WAITING
         return Answer(pod, outlook, against[0], against[1], resize.goal, {})

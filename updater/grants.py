@@ -6,6 +6,7 @@ Without it two resizes decided in the same instant would both be given the same 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from elastipod.pods import Pod
 from elastipod.quantities import Resources
@@ -29,47 +30,53 @@ class Grants:
 
     def __init__(self) -> None:
         self._by_uid: dict[str, Grant] = {}
+        self._on_nodes: dict[str, tuple[Resources, Resources]] = {}
+        self._of_quotas: dict[str, dict[str, int]] = {}
 
     def give(self, uid: str, grant: Grant) -> None:
         """Promise; an older promise to the same pod is void."""
+        self.void(uid)
         self._by_uid[uid] = grant
+        self._add(grant, 1)
 
     def shown(self, pod: Pod) -> None:
         """The pod was seen: a promise that its spec now shows is over."""
         grant = self._by_uid.get(pod.uid)
         if grant is not None and (pod.generation > grant.generation or pod.is_terminal or pod.node_name != grant.node):
-            del self._by_uid[pod.uid]
+            self.void(pod.uid)
 
     def void(self, uid: str) -> None:
         """The request failed or the pod is gone."""
-        self._by_uid.pop(uid, None)
-
-    def is_open(self, uid: str) -> bool:
-        """Whether something is promised to the pod."""
-        return uid in self._by_uid
+        grant = self._by_uid.pop(uid, None)
+        if grant is not None:
+            self._add(grant, -1)
 
     def on_node(self, node: str) -> tuple[Resources, Resources]:
         """What is promised on a node, in the scheduler's and in the kubelet's view; never less than nothing."""
-        for_scheduler = for_kubelet = Resources(0, 0)
-        for grant in self._by_uid.values():
-            if grant.node == node:
-                for_scheduler += _growth(grant.more_for_scheduler)
-                for_kubelet += _growth(grant.more_for_kubelet)
-        return for_scheduler, for_kubelet
+        return self._on_nodes.get(node, _NOTHING)
 
-    def of_quota(self, namespace: str) -> dict[str, int]:
+    def of_quota(self, namespace: str) -> Mapping[str, int]:
         """What is promised from a namespace's quota."""
-        total: dict[str, int] = {}
-        for grant in self._by_uid.values():
-            if grant.namespace == namespace:
-                for key, amount in grant.quota.items():
-                    total[key] = total.get(key, 0) + max(amount, 0)
-        return total
+        return self._of_quotas.get(namespace, {})
 
     def __len__(self) -> int:
         return len(self._by_uid)
 
+    def _add(self, grant: Grant, sign: int) -> None:
+        for_scheduler, for_kubelet = self._on_nodes.get(grant.node, _NOTHING)
+        self._on_nodes[grant.node] = (
+            for_scheduler + _growth(grant.more_for_scheduler, sign),
+            for_kubelet + _growth(grant.more_for_kubelet, sign),
+        )
+        of_namespace = self._of_quotas.setdefault(grant.namespace, {})
+        for key, amount in grant.quota.items():
+            if amount > 0:
+                of_namespace[key] = of_namespace.get(key, 0) + sign * amount
 
-def _growth(more: Resources) -> Resources:
+
+_NOTHING: Final = (Resources(0, 0), Resources(0, 0))
+
+
+def _growth(more: Resources, sign: int) -> Resources:
     """What shrinks frees nothing before it shows."""
-    return Resources(max(more.cpu, 0), max(more.memory, 0))
+    return Resources(sign * max(more.cpu, 0), sign * max(more.memory, 0))

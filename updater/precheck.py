@@ -72,9 +72,14 @@ def quota_problem(need: Mapping[str, int], quotas: Iterable[Quota], granted: Map
 
 
 def obstacle(
-    pod: Pod, sizes: Sizes, node: Node | None, quotas: Iterable[Quota], granted: Mapping[str, int]
+    pod: Pod,
+    sizes: Sizes,
+    node: Node | None,
+    need: Mapping[str, int],
+    quotas: Iterable[Quota],
+    granted: Mapping[str, int],
 ) -> tuple[Reason, str] | None:
-    """What besides free room stands against a resize now: its node, or a quota."""
+    """What besides free room stands against a resize now: its node, or a quota that has less than `need`."""
     if node is None or not node.is_ready:
         return Reason.NODE_NOT_READY, f"node {pod.node_name} is not ready"
     wanted, _ = resized(pod, sizes)
@@ -85,7 +90,7 @@ def obstacle(
     if wanted.memory > max(node.allocatable.memory, held.memory):
         has, asks = show_memory(node.allocatable.memory), show_memory(wanted.memory)
         return Reason.INFEASIBLE, f"node {node.name} has memory {has} in all, the pod would request {asks}"
-    problem = quota_problem(quota_need(pod, sizes), quotas, granted)
+    problem = quota_problem(need, quotas, granted)
     return (Reason.QUOTA_EXCEEDED, problem) if problem else None
 
 

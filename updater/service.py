@@ -7,6 +7,7 @@ are decided about anew, and nothing else.
 import asyncio
 import heapq
 import random
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from elastipod.backoff import Backoff
@@ -86,7 +87,7 @@ class Updater:
         )
         self._teller = Teller(connection, clock)
         self._sender = Sender(connection, clock, self._teller, self.fleet.pods.get, self.settings.most_requests_at_once)
-        self.watching = Watching(connection, clock, self.fleet, self.handle)
+        self.watching = Watching(connection, clock, self.fleet, self.handle, self.wake.set)
         self._budget = DisruptionBudget(self.settings.disruption_fraction)
         self._timers: list[tuple[float, str]] = []
         self._put_back: dict[str, tuple[str, float]] = {}
@@ -104,8 +105,12 @@ class Updater:
         try:
             await self.watching.run()
         finally:
-            for task in self._tasks:
-                task.cancel()
+            self.stop()
+
+    def stop(self) -> None:
+        """Drop requests that have no answer yet; what became of them shows in the cluster."""
+        for task in self._tasks:
+            task.cancel()
 
     def handle(self, event: Event) -> None:
         """Something happened to a pod, a node or a rule."""
@@ -145,7 +150,7 @@ class Updater:
             return
         pod = self.fleet.pods.get(key)
         if pod is not None and reason is not Reason.COOLING_DOWN:
-            self._start(self._teller.tell(pod, reason, message))
+            self._start(self._teller.tell, pod, reason, message)
 
     def _forget(self, key: str, uid: str) -> None:
         self.fleet.ledger.grants.void(uid)
@@ -170,20 +175,20 @@ class Updater:
         self._time_comes(now)
         if now - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = now
+            self._count_waiting()
             await self._look_at_donors()
-        unsure = self._ask_for(self.plan(now), now)
+        unsure = self.ask_for(self.plan(now), now)
         if unsure:
             await self._usage.refresh(unsure)
             self.fleet.dirty.update(unsure & self.fleet.pods.keys())
-            self._ask_for(self.plan(now), now)
+            self.ask_for(self.plan(now), now)
         await self._help_the_waiting(now)
         if self.fleet.dirty:
             # Donors whose wishes were set just now.
-            self._ask_for(self.plan(now), now)
+            self.ask_for(self.plan(now), now)
         self._put_specs_back()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=_ANSWER_SECONDS)
-        self._count_waiting()
 
     def plan(self, now: float) -> list[Decision]:
         """Decide anew about all pods that a change concerns; those that want a resize, in order."""
@@ -255,7 +260,7 @@ class Updater:
 
     # Acting.
 
-    def _ask_for(self, decisions: list[Decision], now: float) -> set[str]:
+    def ask_for(self, decisions: list[Decision], now: float) -> set[str]:
         """Ask for what is decided, as far as there is room; the pods whose usage has to be known first."""
         unsure: set[str] = set()
         for decision in decisions:
@@ -270,8 +275,8 @@ class Updater:
 
     def _ask(self, pod: Pod, resize: Resize, now: float) -> None:
         for_scheduler, for_kubelet = growth(pod, resize.sizes)
-        quota = quota_need(pod, resize.sizes)
-        against = self._against(pod, resize)
+        quota = quota_need(pod, resize.sizes) if self.fleet.quotas(pod.namespace) else {}
+        against = self._against(pod, resize, quota)
         room = self.fleet.ledger.room(pod.node_name)
         has_room = room is not None and fits(room, for_scheduler, for_kubelet)
         message = "" if room is None else f"free on {room.node}: {_show(room.free.cpu, room.free.memory)}"
@@ -284,16 +289,17 @@ class Updater:
                 self.fleet.ledger.grants.give(pod.uid, grant)
                 if restarts(pod, resize.sizes):
                     self._restarting[pod.key] = pod.uid
-                self._start(self._send(pod, resize))
+                self._start(self._send, pod, resize)
             else:
                 self._follow(instruction)
 
-    def _against(self, pod: Pod, resize: Resize) -> tuple[Reason, str] | None:
+    def _against(self, pod: Pod, resize: Resize, quota: Mapping[str, int]) -> tuple[Reason, str] | None:
         """What besides room stands against a resize now."""
         found = obstacle(
             pod,
             resize.sizes,
             self.fleet.ledger.nodes.get(pod.node_name),
+            quota,
             self.fleet.quotas(pod.namespace),
             self.fleet.ledger.grants.of_quota(pod.namespace),
         )
@@ -330,7 +336,7 @@ class Updater:
         for key, (uid, not_before) in list(self._put_back.items()):
             if now >= not_before:
                 del self._put_back[key]
-                self._start(self._put_spec_back(key, uid))
+                self._start(self._put_spec_back, key, uid)
 
     async def _put_spec_back(self, key: str, uid: str) -> None:
         event = await self._sender.put_back(key, uid)
@@ -353,10 +359,13 @@ class Updater:
             self.giving.recall(self._busy())
 
     async def _help_the_waiting(self, now: float) -> None:
+        waiting = self.attempts.short_of_room()
+        if not waiting and not self.fleet.pending:
+            return
         busy = self._busy()
-        for key in sorted(busy, key=self._rank):
-            attempt, pod = self.attempts.get(key), self.fleet.pods.get(key)
-            if attempt is None or pod is None or not self._lacks_room(attempt.reason, attempt.state):
+        for key in sorted(waiting, key=self._rank):
+            attempt, pod = waiting.get(key), self.fleet.pods.get(key)
+            if attempt is None or pod is None:
                 continue
             sizes = attempt.resize.sizes if attempt.state is not State.DEFERRED else {}
             need = self.giving.need_of_resize(pod, growth(pod, sizes), now)
@@ -375,9 +384,6 @@ class Updater:
                 return
         self.giving.tried(needs[0].key, now)
 
-    def _lacks_room(self, reason: Reason, state: State) -> bool:
-        return reason is Reason.NO_ROOM or (reason is Reason.DEFERRED and state is State.DEFERRED)
-
     def _rank(self, key: str) -> tuple[int, int, str]:
         attempt, pod = self.attempts.get(key), self.fleet.pods.get(key)
         urgency = attempt.resize.urgency if attempt is not None else 9
@@ -385,17 +391,10 @@ class Updater:
 
     # The rest.
 
-    def _start(self, coroutine: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._guarded(coroutine))
+    def _start(self, act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:
+        task = asyncio.get_running_loop().create_task(_guarded(act, *about))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _guarded(self, coroutine: Any) -> None:
-        try:
-            await coroutine
-        except Exception:
-            # One pod's failure must not end the part.
-            log.exception("a request failed unexpectedly")
 
     def _count_waiting(self) -> None:
         counts: dict[str, int] = {}
@@ -413,6 +412,14 @@ class Updater:
         return explain_pod(
             pod, self.fleet, self.decisions.get(key), self.attempts.get(key), self.giving, self._clock.now()
         )
+
+
+async def _guarded(act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:
+    try:
+        await act(*about)
+    except Exception:
+        # One pod's failure must not end the part.
+        log.exception("a request failed unexpectedly")
 
 
 def _show(cpu: int, memory: int) -> str:

@@ -5,6 +5,7 @@ only by a share of itself at a time, and never below what the container really r
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,6 +13,9 @@ from elastipod.pods import Container
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from updater.sizes import Size
+
+_LEAST_STEP: Final = 0.05
+"""A share of memory too small to ask for on the way."""
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -67,23 +71,33 @@ def stepped(
     if container.started_at is not None and now - container.started_at < rules.settled_seconds:
         return _keep_memory(container, size), Reason.COOLING_DOWN
     floor = _ceil(usage.memory_bytes * (1 + rules.margin_fraction))
-    held, wanted = held_memory_limit(container), size.limits.memory_bytes
-    request, limit = size.requests.memory_bytes, wanted
+    has, held = container.requests.memory, held_memory_limit(container)
+    request, limit = size.requests.memory_bytes, size.limits.memory_bytes
     reason: Reason | None = None
-    if held is not None and wanted is not None and wanted < held:
-        limit = min(max(wanted, floor, _ceil(held * (1 - rules.shrink_fraction))), held)
-        if limit > wanted and floor > wanted:
+    if request is not None and request < min(floor, has):
+        # A limit that moves with its request stays where a request that can not move leaves it.
+        limit = _in_proportion(limit, request, min(floor, has), held)
+        request, reason = min(floor, has), Reason.KEPT_ABOVE_USAGE
+    if held is not None and limit is not None and limit < held:
+        step = min(max(limit, floor, _ceil(held * (1 - rules.shrink_fraction))), held)
+        if floor > limit:
             reason = Reason.KEPT_ABOVE_USAGE
-        if request is not None and limit > wanted:
-            # On the way the request keeps its proportion to the limit; equal stays equal.
-            request = limit if request == wanted else max(request, request * limit // max(wanted, 1))
-    if request is not None and request < container.requests.memory:
-        kept = min(max(request, floor), container.requests.memory)
-        if kept != request:
-            reason, request = Reason.KEPT_ABOVE_USAGE, kept
-    if request is not None and limit is not None:
-        request = min(request, limit)
+        if request is not None:
+            request = _in_proportion(request, limit, step, max(request, has))
+        limit = step
+    lower, lower_limit = has - (request or 0), (held or 0) - (limit or 0)
+    if reason is not None and lower <= _LEAST_STEP * has and lower_limit <= _LEAST_STEP * (held or 0):
+        # Usage that wavers must not become a stream of requests.
+        return _keep_memory(container, size), reason
     return _with_memory(size, request, limit), reason
+
+
+def _in_proportion(amount: int | None, old: int, new: int, most: int | None) -> int | None:
+    """The amount moved as another one moves from old to new, which is up; equal stays equal."""
+    if amount is None:
+        return None
+    moved = new if amount == old else max(amount, amount * new // max(old, 1))
+    return moved if most is None else min(moved, most)
 
 
 def with_held_memory(container: Container, size: Size) -> Size:

@@ -50,16 +50,27 @@ _OPTIONAL: Final = (DAEMON_SETS, CRON_JOBS, ELASTIC_POLICIES, POD_DISRUPTION_BUD
 
 
 class Watching:
-    """Feeds a fleet, and tells `handle` what happened to pods, nodes and rules."""
+    """Feeds a fleet, and tells `handle` what happened to pods, nodes and rules; `wake` is called after each change."""
 
-    def __init__(self, connection: Connection, clock: Clock, fleet: Fleet, handle: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Clock,
+        fleet: Fleet,
+        handle: Callable[[Event], None],
+        wake: Callable[[], None],
+    ) -> None:
         self._fleet = fleet
         self._handle = handle
         self._clock = clock
         self._started_at: float | None = None
 
         def reflector(resource: Any, decode: Any, on_change: Any) -> Reflector[Any]:
-            return Reflector(connection, resource, decode, clock, on_change=on_change)
+            def changed(key: str, old: Any, new: Any) -> None:
+                on_change(key, old, new)
+                wake()
+
+            return Reflector(connection, resource, decode, clock, on_change=changed)
 
         self._pods = reflector(PODS, decode_pod, self.pod_changed)
         self._nodes = reflector(NODES, decode_node, self.node_changed)

@@ -150,10 +150,14 @@ def test_a_memory_limit_goes_down_a_fifth_at_a_time_and_the_request_with_it() ->
 
 
 def test_memory_is_never_asked_below_usage_and_a_tenth() -> None:
-    decision = decide(pod(), facts(advice(amounts(memory="256Mi")), usage={"app": usage("900Mi")}), NOW)
+    held = pod(container(requests=amounts("500m", "1Gi"), limits=amounts("1", "1Gi")))
+    found = advice(amounts(memory="256Mi"))
+    decision = decide(held, facts(found, usage={"app": usage("850Mi")}), NOW)
     assert decision.resize is not None
-    assert 990 * Mi <= decision.resize.sizes["app"].limits.memory <= 990 * Mi + 1
+    assert 935 * Mi <= decision.resize.sizes["app"].limits.memory <= 935 * Mi + 1
     assert Reason.KEPT_ABOVE_USAGE in decision.notes
+    wavering = decide(held, facts(found, usage={"app": usage("900Mi")}), NOW)
+    assert (wavering.resize, wavering.reason) == (None, Reason.KEPT_ABOVE_USAGE)
 
 
 def test_a_request_without_a_limit_goes_down_at_once() -> None:
