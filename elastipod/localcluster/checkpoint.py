@@ -17,8 +17,15 @@ from msgspec import Struct
 
 from elastipod.localcluster.sizes import Size, Sizes
 from elastipod.quantities import Resources
+from elastipod.telemetry import get_logger
+
+log = get_logger(__name__)
 
 VERSION: Final = 1
+
+
+class BadCheckpoint(ValueError):
+    """A file that is not what was written; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +76,12 @@ class FileCheckpoint:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._put_aside(error)
+            self._put_aside(str(error))
             return None
         try:
             return decode(raw)
-        except ValueError as error:
-            self._put_aside(error)
+        except BadCheckpoint as error:
+            self._put_aside(str(error))
             return None
 
     def save(self, allocations: Allocations) -> None:
@@ -99,13 +106,14 @@ class FileCheckpoint:
             os.close(folder)
         self._saved = raw
 
-    def _put_aside(self, _error: Exception) -> None:
+    def _put_aside(self, why: str) -> None:
         for number in range(1, 1000):
             aside = self._path.with_name(f"{self._path.name}.bad-{number}")
             if not aside.exists():
                 with contextlib.suppress(OSError):
                     os.replace(self._path, aside)
                     self.set_aside = aside
+                log.warning("allocations are not believed and were set aside", file=str(aside), error=why)
                 return
 
 
@@ -142,16 +150,16 @@ def encode(allocations: Allocations) -> bytes:
 
 
 def decode(raw: bytes) -> Allocations:
-    """What a file holds. Raises ValueError."""
+    """What a file holds. Raises BadCheckpoint."""
     try:
         wrapper = _wrappers.decode(raw)
         if wrapper.version != VERSION:
-            raise ValueError(f"version {wrapper.version} is not {VERSION}")
+            raise BadCheckpoint(f"version {wrapper.version} is not {VERSION}")
         if wrapper.checksum != _checksum(wrapper.data):
-            raise ValueError("the checksum does not match")
+            raise BadCheckpoint("the checksum does not match")
         data = _datas.decode(wrapper.data)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise ValueError(str(error)) from None
+        raise BadCheckpoint(str(error)) from None
     return Allocations(_sizes(data.allocated), _sizes(data.actuated))
 
 
