@@ -117,15 +117,16 @@ class Store:
         return [self._entries[kind_id][(namespace, name)] for kind_id, namespace, name in self._owned.get(uid, ())]
 
     def put(self, kind: Kind, json: Json) -> Entry:
-        """Store an object, new or in place of an older one; the store's from now on."""
-        json = _versioned(json, self.version + 1)
+        """Store an object, new or in place of an older one; the store's from now on. Raises TooLarge."""
+        version = self._next_version(kind)
+        json = _versioned(json, version)
         entry = _entry(kind, json, _encode(json))
         if len(entry.raw) > MOST_BYTES:
             raise TooLarge(f"{len(entry.raw)} bytes")
-        self.version += 1
         old = self.get(kind, entry.namespace, entry.name)
-        if self._file is not None:
-            self._file.write(entry, self.version)
+        if self._file is not None and not kind.is_volatile:
+            self._file.write(entry, version)
+        self.version = version
         if old is not None:
             self._drop_owners(old)
         self._keep(entry)
@@ -134,19 +135,24 @@ class Store:
 
     def remove(self, entry: Entry) -> Entry:
         """Take an object out; the answer carries the version of the removal."""
-        self.version += 1
-        json = _versioned(entry.json, self.version)
+        version = self._next_version(entry.kind)
+        json = _versioned(entry.json, version)
         last = _entry(entry.kind, json, _encode(json))
-        if self._file is not None:
-            self._file.erase(entry, self.version)
+        if self._file is not None and not entry.kind.is_volatile:
+            self._file.erase(entry, version)
+        self.version = version
         self._drop_owners(entry)
         del self._entries[entry.kind.id][(entry.namespace, entry.name)]
         self._tell(Change("DELETED", last, entry))
         return last
 
+    def _next_version(self, kind: Kind) -> int:
+        """What is not kept does not count either, so that a version means the same after a restart."""
+        return self.version if kind.is_volatile else self.version + 1
+
     def can_replay(self, version: int) -> bool:
-        """Whether all changes after this version are remembered."""
-        return self._forgotten_version <= version
+        """Whether all changes after this version are remembered; a version that is still to come is another store's."""
+        return self._forgotten_version <= version <= self.version
 
     def changes_after(self, version: int, kind: Kind) -> Iterator[Change]:
         """What happened to a kind after a version, oldest first."""
@@ -253,9 +259,8 @@ class _ObjectFile:
         return self._database.execute("SELECT kind, raw FROM objects ORDER BY kind, namespace, name").fetchall()
 
     def write(self, entry: Entry, version: int) -> None:
-        if not entry.kind.is_volatile:
-            with self._transaction(version):
-                self._database.execute("REPLACE INTO objects VALUES (?, ?, ?, ?)", (*entry.key, entry.raw))
+        with self._transaction(version):
+            self._database.execute("REPLACE INTO objects VALUES (?, ?, ?, ?)", (*entry.key, entry.raw))
 
     def erase(self, entry: Entry, version: int) -> None:
         with self._transaction(version):

@@ -2,6 +2,8 @@
 
 import contextlib
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -45,6 +47,37 @@ def test_a_store_opened_again_has_every_object_and_goes_on_counting(tmp_path: Pa
     again.store.close()
 
 
+_WRITER = """
+import random, sys
+from pathlib import Path
+from elastipod.clock import SystemClock
+from elastipod.localcluster.apiserver import ApiServer
+from elastipod.localcluster.requests import Request
+from elastipod.localcluster.store import Store
+api = ApiServer(SystemClock(), Store(Path(sys.argv[1])), spread=random.Random(1))
+for number in range(100_000):
+    body = b'{"metadata":{"name":"c%d"}}' % number
+    assert api.handle(Request("POST", "/api/v1/namespaces/default/configmaps", body=body)).code == 201
+    print(number, flush=True)
+"""
+
+
+def test_what_was_answered_before_kill_9_is_there_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.sqlite"
+    with subprocess.Popen([sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            if int(line) == 200:
+                writer.kill()
+        last = int(line)
+    assert last >= 200
+    again = Served(path)
+    names = {one["metadata"]["name"] for one in again.get("/api/v1/namespaces/default/configmaps")["items"]}
+    assert {f"c{number}" for number in range(last + 1)} <= names
+    assert again.store.version >= 201
+    again.store.close()
+
+
 def test_changes_before_a_restart_cannot_be_replayed(tmp_path: Path) -> None:
     store = Store(tmp_path / "cluster.sqlite")
     put(store, "a")
@@ -55,6 +88,19 @@ def test_changes_before_a_restart_cannot_be_replayed(tmp_path: Path) -> None:
     assert not again.can_replay(before)
     assert again.can_replay(again.version)
     again.close()
+
+
+def test_measurements_are_not_kept_and_do_not_count(tmp_path: Path) -> None:
+    server = Served(tmp_path / "cluster.sqlite")
+    version = server.store.version
+    metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
+    server.post(metrics, {"metadata": {"name": "a"}, "containers": []})
+    assert [one["metadata"]["name"] for one in server.get(metrics)["items"]] == ["a"]
+    assert server.store.version == version
+    server.store.close()
+    again = Served(tmp_path / "cluster.sqlite")
+    assert again.get(metrics)["items"] == []
+    again.store.close()
 
 
 def test_a_write_that_the_disk_refuses_changes_nothing(tmp_path: Path) -> None:

@@ -80,8 +80,15 @@ async def test_a_version_that_is_too_old_ends_the_watch_with_410() -> None:
 
 
 async def test_a_watch_ends_after_its_time() -> None:
-    async with aclosing(stream(Served(), resourceVersion="1000", timeoutSeconds="1")) as events:
+    server = Served()
+    version = str(server.store.version)
+    async with aclosing(stream(server, resourceVersion=version, timeoutSeconds="1")) as events:
         assert [one async for one in events] == []
+
+
+async def test_a_version_of_another_cluster_ends_the_watch_with_410() -> None:
+    async with aclosing(stream(Served(), resourceVersion="1000")) as events:
+        assert [msgspec.json.decode(one)["object"]["code"] async for one in events] == [410]
 
 
 async def test_a_watcher_of_one_node_sees_pods_come_to_it_and_leave() -> None:
