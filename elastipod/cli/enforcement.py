@@ -6,6 +6,7 @@ Owns the choice and its reason. It is the place that hands the actuator's cgroup
 import errno
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,13 @@ def scoped(argv: Sequence[str]) -> list[str] | None:
     if systemd is None or not os.environ.get("XDG_RUNTIME_DIR"):
         return None
     return [systemd, "--user", "--scope", "--quiet", "-p", "Delegate=yes", f"--setenv={_SCOPED}=1", *argv]
+
+
+def run_in_scope(command: list[str]) -> int:
+    """Ourselves again in a delegated part of the tree; Ctrl-C reaches both, and we wait for the other."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pid = os.posix_spawn(command[0], command, os.environ, setsigdef=[signal.SIGINT])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def python_of_module(module: str) -> list[str]:

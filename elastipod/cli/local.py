@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from elastipod.cli.enforcement import python_of_module, scoped
+from elastipod.cli.enforcement import python_of_module, run_in_scope, scoped
 from elastipod.cli.options import Output, OutputOption
 from elastipod.cli.output import print_facts, print_rows
 from elastipod.clock import Clock, SystemClock
@@ -56,7 +56,8 @@ def up(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a cluster, or find it running."""
-    from elastipod.cli.local_daemon import Wanted, serve
+    from elastipod.cli.local_daemon import serve
+    from elastipod.cli.running import Wanted
 
     folder = state_folder(name)
     wait_seconds = _seconds(wait)
@@ -77,7 +78,7 @@ def up(
     if foreground:
         command = scoped(sys.argv)
         if command is not None:
-            raise typer.Exit(_run_in_scope(command))
+            raise typer.Exit(run_in_scope(command))
         asyncio.run(serve(wanted, lambda facts: _tell_up(facts, output, again=False)))
         return
     pid = _spawn(wanted, folder)
@@ -149,13 +150,6 @@ def _spawn(wanted: Any, folder: Path) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_in_scope(command: list[str]) -> int:
-    """Ourselves again in a delegated part of the tree; Ctrl-C reaches both, and we wait for the other."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pid = os.posix_spawn(command[0], command, os.environ, setsigdef=[signal.SIGINT])
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 async def _await_ready(folder: Path, pid: int, seconds: float) -> ClusterFacts:
     """What the cluster tells once it is ready. Raises ClusterError."""
     clock: Clock = SystemClock()
@@ -172,7 +166,7 @@ async def _await_ready(folder: Path, pid: int, seconds: float) -> ClusterFacts:
 
 async def _end(folder: Path, name: str, pid: int | None) -> None:
     """End the cluster's process, by force if it must be, and clean up after it."""
-    from elastipod.cli.local_daemon import clean
+    from elastipod.cli.running import clean
 
     clock = SystemClock()
     ticks = started_ticks(pid) if pid else None

@@ -10,12 +10,14 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from elastipod.cli.demo.facts import Observer
+from elastipod.cli.cluster import decode_elastic_node
+from elastipod.cli.demo.facts import NotSeenError, Observer
 from elastipod.cli.demo.manifests import NAMESPACE, autoscaler, command, container, deployment, job
 from elastipod.cli.demo.story import Story
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, JOBS, ResourceType
+from elastipod.kube.listing import list_rows
+from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, ResourceType
 from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, show_memory
 
@@ -25,6 +27,7 @@ _LIMIT: Final = "96Mi"
 _LEAP_MIB: Final = 200
 _CALM_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
+_START_SECONDS: Final = 20.0
 
 
 class Stage(Protocol):
@@ -61,6 +64,17 @@ async def spike_alone(stage: Stage) -> dict[str, Any]:
         f"exit code {ended.exit_code if ended else '?'}; all its work is lost."
     )
     return _end_facts(pod)
+
+
+async def until_protected(stage: Stage) -> None:
+    """Return once an actuator has told that it watches the node."""
+    deadline = stage.clock.monotonic() + _START_SECONDS
+    while stage.clock.monotonic() < deadline:
+        listed = await list_rows(stage.connection, ELASTIC_NODES, decode_elastic_node)
+        if any(node.status is not None and node.status.spike_protection for node in listed):
+            return
+        await stage.clock.sleep(_LOOK_SECONDS)
+    raise NotSeenError(f"waited {_START_SECONDS:.0f} s in vain for the actuator")
 
 
 async def spike_with_elastipod(stage: Stage) -> dict[str, Any]:

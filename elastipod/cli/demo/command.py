@@ -1,0 +1,215 @@
+"""The verb: sets the stage, plays the acts, adds up what was saved, and cleans up whatever happens.
+
+Owns the order of the acts and the form of the final object. What an act does is acts.py's matter.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from elastipod.cli.demo import acts
+from elastipod.cli.demo.facts import NotSeenError, Observer
+from elastipod.cli.demo.savings import saved
+from elastipod.cli.demo.story import Story
+from elastipod.cli.enforcement import hands_of, python_of_module, run_in_scope, scoped
+from elastipod.cli.options import Output
+from elastipod.cli.output import print_facts
+from elastipod.cli.running import RunningCluster, Wanted, running_cluster
+from elastipod.clock import Clock, SystemClock
+from elastipod.kube.connection import Connection
+
+_NODE_CPU: Final = 4000
+_NODE_MEMORY: Final = 2 * 1024**3
+_TITLES: Final = {
+    "a": "(a) A job whose memory leaps past its limit",
+    "b": "(b) A service that reserves far more than it uses",
+    "c": "(c) A pod for which there is no room",
+    "d": "(d) A resize for which there is no room",
+    "e": "(e) What was saved",
+}
+
+# Everything a day long is seconds long here, so that a minute shows what else takes days.
+_HURRIED: Final = {
+    "ELASTIPOD_INTERVAL_SECONDS": "1",
+    "ELASTIPOD_METRICS_RESOLUTION_SECONDS": "1",
+    "ELASTIPOD_STATUS_INTERVAL_SECONDS": "1",
+    "ELASTIPOD_CONFIDENCE_INTERVAL_SECONDS": "20",
+    "ELASTIPOD_MEMORY_INTERVAL_SECONDS": "10",
+    "ELASTIPOD_HALF_LIFE_SECONDS": "60",
+    "ELASTIPOD_COOL_DOWN_SECONDS": "2",
+    "ELASTIPOD_STEP_SECONDS": "1",
+    "ELASTIPOD_SETTLED_SECONDS": "3",
+    "ELASTIPOD_PEAK_WINDOW_SECONDS": "5",
+    "ELASTIPOD_MOST_RESIZES_PER_MINUTE": "60",
+    "ELASTIPOD_RETRY_FIRST_SECONDS": "1",
+    "ELASTIPOD_LOG_FORMAT": "text",
+}
+
+
+def demo(
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="json or yaml end with the facts as one object.")
+    ] = Output.TABLE,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Simulate pods even where cgroups could be used.")
+    ] = False,
+) -> None:
+    """Show the whole system on this machine, in about 90 seconds: real processes where the machine allows."""
+    command = None if simulated else scoped([*python_of_module("elastipod.cli"), *sys.argv[1:]])
+    if command is not None:
+        raise typer.Exit(run_in_scope(command))
+    story = Story(SystemClock(), sys.stdout if output is Output.TABLE else sys.stderr)
+    facts = asyncio.run(_interruptible(_play(story, simulated=simulated)))
+    if facts is None:
+        raise typer.Exit(130)
+    if output is not Output.TABLE:
+        print_facts(facts, output)
+    if not facts["ended_well"]:
+        raise typer.Exit(1)
+
+
+async def _interruptible(play: Awaitable[dict[str, Any]]) -> dict[str, Any] | None:
+    """The play's facts, or None when it was interrupted; it is cleaned up once, however often Ctrl-C is pressed."""
+    task = asyncio.ensure_future(play)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, _cancel_once(task))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+
+
+def _cancel_once(task: "asyncio.Future[Any]") -> Callable[[], None]:
+    asked: list[bool] = []
+
+    def cancel() -> None:
+        if not asked:
+            asked.append(True)
+            task.cancel()
+
+    return cancel
+
+
+class _Stage:
+    """What the acts play on."""
+
+    def __init__(self, story: Story, running: RunningCluster, folder: str) -> None:
+        self.story = story
+        self.clock: Clock = SystemClock()
+        self.connection: Connection = running.connection()
+        self.enforcement = running.enforcement.name
+        self.folder = folder
+        node = running.cluster.settings.node_names[0]
+        hands = None if running.enforcement.is_simulated else hands_of(node, running.enforcement.root)
+        self.observer = Observer(self.connection, self.clock, hands)
+        self._kubeconfig = running.kubeconfig
+
+    async def resize(self, name: str, cpu: str) -> None:
+        """`elastipod resize NAME --cpu CPU`, as a person would."""
+        process = await asyncio.create_subprocess_exec(
+            *python_of_module("elastipod.cli"), "resize", name, "--cpu", cpu, "--kubeconfig", self._kubeconfig,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            told, _ = await process.communicate()
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise
+        for line in told.decode("utf-8", "replace").splitlines():
+            self.story.tell(f"elastipod resize says: {line}")
+
+
+async def _play(story: Story, *, simulated: bool) -> dict[str, Any]:
+    folder = Path(tempfile.mkdtemp(prefix="elastipod-demo-"))
+    try:
+        wanted = Wanted(
+            f"demo-{os.getpid()}",
+            str(folder / "cluster"),
+            simulated=simulated,
+            cpu_millicores=_NODE_CPU,
+            memory_bytes=_NODE_MEMORY,
+            with_parts=False,
+            usage_seconds=1.0,
+        )
+        story.tell("A cluster starts on this machine: an API server, a scheduler, controllers, one node.")
+        async with running_cluster(wanted) as running:
+            why = f" ({running.enforcement.why})" if running.enforcement.why else ""
+            story.tell(f"Pods are held to their sizes by: {running.enforcement.name}{why}")
+            stage = _Stage(story, running, str(folder))
+            await stage.observer.start()
+            try:
+                return await _acts(stage, running)
+            finally:
+                await stage.observer.stop()
+                await stage.connection.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _acts(stage: _Stage, running: RunningCluster) -> dict[str, Any]:
+    facts: dict[str, Any] = {"enforcement": stage.enforcement, "why": running.enforcement.why}
+    failures: dict[str, str] = {}
+    began = stage.clock.monotonic()
+
+    async def act(name: str, play: Awaitable[dict[str, Any]]) -> None:
+        try:
+            facts[name] = {**facts.get(name, {}), **await play, "enforcement": stage.enforcement}
+        except NotSeenError as error:
+            stage.story.bad(str(error))
+            failures[name] = str(error)
+
+    stage.story.heading(_TITLES["a"])
+    await act("a", _under("without_elastipod", acts.spike_alone(stage)))
+    running.start_parts(_HURRIED)
+    stage.story.tell("Now elastipod starts: recommender, updater, and on the node actuator and guard.")
+    await acts.oversized_service(stage)
+    web = await stage.observer.until_running("web")
+    await acts.until_protected(stage)
+    await act("a", _under("with_elastipod", acts.spike_with_elastipod(stage)))
+    stage.story.heading(_TITLES["b"])
+    await act("b", acts.service_shrinks(stage, web))
+    stage.story.heading(_TITLES["c"])
+    await act("c", acts.pending_pod_runs(stage))
+    stage.story.heading(_TITLES["d"])
+    await act("d", acts.resize_waits(stage))
+    stage.story.heading(_TITLES["e"])
+    facts["e"] = {**saved(facts), "enforcement": stage.enforcement}
+    for line in facts["e"].pop("told"):
+        stage.story.good(line)
+    facts["seconds"] = round(stage.clock.monotonic() - began, 1)
+    facts["failures"] = failures
+    facts["ended_well"] = not failures and _is_well(facts)
+    stage.story.heading(f"Over after {facts['seconds']:.0f} s; enforcement: {stage.enforcement}")
+    return facts
+
+
+async def _under(name: str, play: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    return {name: await play}
+
+
+def _is_well(facts: dict[str, Any]) -> bool:
+    """Whether each act showed what it is there to show."""
+    spike, service, pending, waiting = facts["a"], facts["b"], facts["c"], facts["d"]
+    return (
+        spike["without_elastipod"]["kills"] == 1
+        and spike["with_elastipod"]["kills"] == 0
+        and spike["with_elastipod"]["exit_code"] == 0
+        and spike["with_elastipod"]["output_complete"] is not False
+        and service["restarts"] == service["kills"] == 0
+        and service["same_container"]
+        and pending["restarts"] == pending["kills"] == 0
+        and waiting["restarts"] == waiting["kills"] == 0
+        and waiting["seconds_waited_after_room"] <= 5
+    )

@@ -1,0 +1,53 @@
+"""The three parts, wired into a simulation.
+
+Owns how each is made there: without threads, with waits short enough for a run of minutes.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from actuator.settings import ActuatorSettings
+from elastipod.cli.wiring import SimulatedActuator
+from elastipod.localcluster.simulation import PartProgram, Surroundings
+from elastipod.loop import Part
+from recommender.service import Recommender
+from recommender.settings import RecommenderSettings
+from updater.service import Updater
+from updater.settings import UpdaterSettings
+
+UPDATER_SETTINGS: Final = UpdaterSettings(cool_down_seconds=60.0, settled_seconds=30.0)
+ACTUATOR_SETTINGS: Final = ActuatorSettings()
+
+
+def make_recommender(around: Surroundings) -> Part:
+    """The recommender, computing in place."""
+    return Recommender(around.connection, around.clock, RecommenderSettings())
+
+
+def make_updater(around: Surroundings, settings: UpdaterSettings = UPDATER_SETTINGS) -> Part:
+    """The updater."""
+    return Updater(around.connection, around.clock, settings, spread=around.spread)
+
+
+def make_actuator(around: Surroundings, settings: ActuatorSettings = ACTUATOR_SETTINGS) -> Part:
+    """The actuator of one node, over its containers in thought."""
+    if around.node is None or around.runtime is None:
+        raise ValueError("an actuator needs a node")
+    size = around.node.settings
+    return SimulatedActuator(
+        around.connection,
+        around.clock,
+        replace(settings, node_name=size.name),
+        around.runtime,
+        size.allocatable.memory,
+        spread=around.spread,
+    )
+
+
+def simulated_parts() -> list[PartProgram]:
+    """All of elastipod."""
+    return [
+        PartProgram("recommender", make_recommender, elects_leader=True),
+        PartProgram("updater", make_updater, elects_leader=True),
+        PartProgram("actuator", make_actuator, on_every_node=True),
+    ]
