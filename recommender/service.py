@@ -12,7 +12,7 @@ from typing import Any
 from elastipod.api import AutoscalerStatus
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.errors import Conflict, Invalid, KubeError, NotFound
+from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from elastipod.kube.resources import (
     AUTOSCALERS,
 )
@@ -66,6 +66,7 @@ class Recommender:
         self._urgent: set[str] = set()
         self._saved_at: dict[ContainerKey, float] = {}
         self._due: set[ContainerKey] = set()
+        self._failure: KubeError | None = None
         self._bad_values = self._bad_entries = 0
         self._watches = Watches(connection, clock, settings, self.wake)
         metrics = metrics or Metrics()
@@ -80,7 +81,11 @@ class Recommender:
         await self._watches.run()
 
     async def run_once(self) -> None:
-        """Read usage, learn, decide, write what matters."""
+        """Read usage, learn, decide, write what matters.
+
+        Raises KubeError at the end where saved history could not be read or written, which is tried again before the
+        next interval. A status waits for its own, since its outcome may only be unknown.
+        """
         if not self._watches.is_synced:
             # The first runs come before the first lists; the watches wake us when there is something.
             return
@@ -100,6 +105,10 @@ class Recommender:
         await self._write_statuses(dirty, now)
         await self._save_checkpoints(now)
         await self._collect(now)
+        if self._failure is not None:
+            # All else is done; the loop tries again soon, and backs off.
+            failure, self._failure = self._failure, None
+            raise failure
 
     async def save(self) -> None:
         """Save every container's history now, as before a planned stop."""
@@ -149,6 +158,7 @@ class Recommender:
         except KubeError as error:
             log.warning("saved history can not be read, so the claims wait", claims=len(fresh), error=str(error))
             self.recommendations.mark(claim.key for claim in fresh)
+            self._failure = error
             return []
         for claim in fresh:
             saved = found[claim.key]
@@ -235,7 +245,7 @@ class Recommender:
                 patch_type=PatchType.JSON,
                 subresource="status",
             )
-        except (NotFound, Invalid, Conflict) as error:
+        except (NotFound, Invalid, Conflict, Forbidden) as error:
             # Gone, or another of the same name by now: the watch will tell.
             self._status_writes.labels("refused").inc()
             log.warning("status not taken", autoscaler=key, error=str(error))
@@ -244,7 +254,7 @@ class Recommender:
             return
         except KubeError as error:
             self._status_writes.labels("failed").inc()
-            log.warning("status not written, tried again at the next run", autoscaler=key, error=str(error))
+            log.warning("status not written, tried again later", autoscaler=key, error=str(error))
             # It may have been written all the same.
             self._written_at[key] = now
             self._urgent.discard(key)
@@ -303,7 +313,9 @@ class Recommender:
         except KubeError as error:
             self._checkpoint_writes.labels("failed").inc()
             self._due.add(key)
-            log.warning("history not saved, tried again at the next run", container=str(key), error=str(error))
+            log.warning("history not saved", autoscaler=claim.key, container=key.container, error=str(error))
+            if not isinstance(error, Forbidden | Invalid):
+                self._failure = error
             return
         self._checkpoint_writes.labels("written").inc()
         self._saved_at[key] = now
