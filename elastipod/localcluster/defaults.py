@@ -39,6 +39,13 @@ def complete_new(kind: Kind, json: Json) -> None:
         _set_job_selector(json)
 
 
+def kept_status(kind: Kind, old: Json | None, new: Json | None) -> Json | None:
+    """A reported status with what no report can take away: a pod's QoS class."""
+    if kind is POD and new is not None and old is not None and not new.get("qosClass") and old.get("qosClass"):
+        return {**new, "qosClass": old["qosClass"]}
+    return new
+
+
 def complete_change(kind: Kind, json: Json) -> None:
     """What decoding fills in at any time."""
     if kind is POD:

@@ -38,6 +38,7 @@ _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MOST_PREFIX: Final = 58
 _MOST_TRIES: Final = 8
 _SERVER_FIELDS: Final = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+_REPORTED: Final = ("apiVersion", "kind", "metadata", "status")
 _EVENT_SECONDS: Final = 3600.0
 
 
@@ -58,7 +59,7 @@ class Writing:
         validation.check_shape(kind, json, strict=strict)
         self._check_envelope(kind, namespace, json)
         meta = self._new_metadata(kind, namespace, json.get("metadata") or {})
-        json = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **json, "metadata": meta}
+        json = {**_envelope(kind), **json, **_envelope(kind), "metadata": meta}
         self._check_namespace(kind, namespace, meta["name"])
         defaults.prepare_new(kind, json)
         self._admission.mutate_new(kind, json)
@@ -92,6 +93,8 @@ class Writing:
         if old is None:
             raise not_found(kind.id, name)
         json = alter(_copy(old))
+        if subresource == "status":
+            json = {**old.json, **{part: json.get(part) for part in _REPORTED}}
         validation.check_shape(kind, json, strict=strict, unless_equal=old.json)
         self._check_envelope(kind, namespace, json, name)
         if subresource == "resize":
@@ -118,7 +121,7 @@ class Writing:
     def _merged_halves(self, old: Entry, json: Json, subresource: str) -> Json:
         """The new object with everything that this request can not speak of as it was."""
         if subresource == "status":
-            return _with_status(old.json, json.get("status"))
+            return _with_status(old.json, defaults.kept_status(old.kind, old.json.get("status"), json.get("status")))
         meta = dict(json.get("metadata") or {})
         before = old.json["metadata"]
         for field in _SERVER_FIELDS:
@@ -130,7 +133,7 @@ class Writing:
             meta["namespace"] = old.namespace
         meta.pop("managedFields", None)
         meta["resourceVersion"] = before["resourceVersion"]
-        json = {**json, "metadata": _without_empty(meta)}
+        json = {**json, **_envelope(old.kind), "metadata": _without_empty(meta)}
         defaults.complete_change(old.kind, json)
         return _with_status(json, old.json.get("status")) if old.kind.has_status else json
 
@@ -292,6 +295,10 @@ def binding(entry: Entry, body: Json, at: str) -> Json:
     conditions = [one for one in status.get("conditions") or () if one.get("type") != "PodScheduled"]
     status["conditions"] = [*conditions, {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]
     return {**entry.json, "spec": {**entry.json["spec"], "nodeName": node}, "status": status}
+
+
+def _envelope(kind: Kind) -> Json:
+    return {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
 
 
 def _copy(entry: Entry) -> Json:

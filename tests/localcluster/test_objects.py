@@ -83,6 +83,17 @@ def test_labels_raise_no_generation_and_a_change_of_nothing_no_version() -> None
     assert server.patch(f"{DEPLOYMENTS}/web", {"metadata": {"labels": {"a": "b"}}}, MERGE) == labelled
 
 
+def test_a_put_may_leave_out_kind_and_version_and_a_status_its_qos_class() -> None:
+    server = Served()
+    made = server.post(PODS, pod_json("a"))
+    whole = {"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": made["spec"]}
+    code, after = server.call("PUT", f"{PODS}/a", whole)
+    assert (code, after["apiVersion"], after["kind"]) == (200, "v1", "Pod")
+    code, after = server.call("PUT", f"{PODS}/a/status", {"metadata": {"name": "a"}, "status": {"phase": "Running"}})
+    assert after["status"] == {"phase": "Running", "qosClass": "Burstable"}
+    assert after["spec"] == made["spec"]
+
+
 def test_scale_changes_only_replicas() -> None:
     server = Served()
     server.post(DEPLOYMENTS, deployment_json("web"))
