@@ -6,6 +6,8 @@ Owns which pods a change concerns, and the facts about one pod. Fed by reflector
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from msgspec import field
+
 from elastipod.api import RESOURCES_ANNOTATION, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned, topmost_workload
@@ -14,13 +16,19 @@ from elastipod.policy import Ceiling, effective_policy
 from updater.budget import DisruptionLimit
 from updater.ledger import Ledger
 from updater.shape import FREE, Bounds, container_bounds
-from updater.sizes import ASKED_ANNOTATION, Advice, BadSize, Sizes, stated_sizes
+from updater.sizes import ASKED_ANNOTATION, Advice, BadSize, Size, Sizes, stated_sizes
 from updater.wishes import Facts
 
 _MOST_LEVELS: Final = 8
 
 T = TypeVar("T")
 K = TypeVar("K")
+
+
+class Controller(Owned, frozen=True, gc=False):
+    """An owner of pods with the sizes its template gives them."""
+
+    template: dict[str, Size] = field(default_factory=dict)
 
 
 class Fleet:
@@ -148,6 +156,11 @@ class Fleet:
             if (owned.namespace, owned.kind, owned.name) == (workload.namespace, workload.kind, workload.name)
         ]
         return stated[0] if stated else None
+
+    def template(self, pod: Pod) -> Sizes:
+        """The sizes that the pod's own controller gives its pods; empty where that is not known."""
+        owned = self._owned.get(pod.owner.uid) if pod.owner is not None else None
+        return owned.template if isinstance(owned, Controller) else {}
 
     def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:
         return tuple(self._limit_ranges.get(namespace, {}).values())

@@ -153,6 +153,18 @@ class Giving:
             self._not_before[need.key] = now + _AGAIN_SECONDS
         return gifts
 
+    def recover(self, now: float) -> None:
+        """Debts of an earlier life: donors that nobody else sizes, and that have less than their template says."""
+        for key, pod in self._fleet.pods.items():
+            had = {
+                one.name: size
+                for one in pod.sized_containers
+                if (size := self._fleet.template(pod).get(one.name)) is not None and _is_less(size_of(one), size)
+            }
+            is_unsized = had and key not in self.debts and pod.is_running and self._fleet.claim(key)[0] is None
+            if is_unsized and self._fleet.may_donate(key, self._ceiling):
+                self.debts[key] = Debt(pod.uid, had, now)
+
     def recall(self, busy: Collection[str]) -> list[str]:
         """Donors that need back what they gave, most important first; their wishes are set."""
         found: list[Pod] = []

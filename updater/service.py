@@ -94,6 +94,7 @@ class Updater:
         self._restarting: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked_at = float("-inf")
+        self._has_recovered = False
         metrics = metrics or Metrics()
         self._outcomes = metrics.counter("resizes", "Resize attempts by what became of them", "outcome")
         self._waiting = metrics.gauge("resizes_waiting", "Resizes that wait, by reason", "reason")
@@ -353,6 +354,9 @@ class Updater:
         return {key for key, one in self.attempts.unfinished().items() if one.is_under_way or one.waits_for_room}
 
     async def _look_at_donors(self) -> None:
+        if not self._has_recovered:
+            self._has_recovered = True
+            self.giving.recover(self._clock.now())
         self.giving.expire(self._clock.now())
         if self.giving.debts:
             await self._usage.refresh(self.giving.debts)

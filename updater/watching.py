@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from elastipod.api import Autoscaler, ElasticPolicy
+from elastipod.api import Autoscaler, ElasticPolicy, resources
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.reflector import Reflector
@@ -36,13 +37,15 @@ from elastipod.kube.rows import (
     decode_quota,
     metadata_decoder,
 )
+from elastipod.kube.shapes import RequirementsShape
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
+from elastipod.quantities import QuantityError
 from updater.attempt import Event, Gone, RoomFreed, RulesChanged, Seen
 from updater.budget import DisruptionLimit, decode_disruption_limit
-from updater.fleet import Fleet
-from updater.sizes import advice_of
+from updater.fleet import Controller, Fleet
+from updater.sizes import Size, advice_of
 
 _CONTROLLERS: Final = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
 # What a cluster may lack, or a namespace may forbid to read, is not waited for.
@@ -86,7 +89,7 @@ class Watching:
             ELASTIC_POLICIES: reflector(ELASTIC_POLICIES, msgspec_decoder(ElasticPolicy), self.policy_changed),
         }
         for resource in _CONTROLLERS:
-            self._all[resource] = reflector(resource, metadata_decoder(resource.kind), self.owned_changed)
+            self._all[resource] = reflector(resource, controller_decoder(resource.kind), self.owned_changed)
 
     async def run(self) -> None:
         """Watch everything, for ever."""
@@ -151,6 +154,53 @@ class Watching:
 def msgspec_decoder(shape: type[Any]) -> Callable[[bytes | msgspec.Raw], Any]:
     """A decoder that refuses an odd object by BadObject."""
     return _guarded(msgspec.json.Decoder(shape).decode)
+
+
+class _ContainerShape(Struct, frozen=True, gc=False):
+    name: str = ""
+    resources: RequirementsShape | None = None
+
+
+class _PodSpecShape(Struct, frozen=True, gc=False):
+    containers: tuple[_ContainerShape, ...] = ()
+
+
+class _TemplateShape(Struct, frozen=True, gc=False):
+    spec: _PodSpecShape | None = None
+
+
+class _SpecShape(Struct, frozen=True, gc=False):
+    template: _TemplateShape | None = None
+
+
+class _ControllerShape(Struct, frozen=True, gc=False):
+    spec: _SpecShape | None = None
+
+
+_controllers: Final = msgspec.json.Decoder(_ControllerShape)
+
+
+def controller_decoder(kind: str) -> Callable[[bytes | msgspec.Raw], Controller]:
+    """A decoder of controllers of one kind; a template that can not be read counts as none."""
+    decode_owned = metadata_decoder(kind)
+
+    def decode(raw: bytes | msgspec.Raw) -> Controller:
+        return Controller(**msgspec.structs.asdict(decode_owned(raw)), template=_template(raw))
+
+    return decode
+
+
+def _template(raw: bytes | msgspec.Raw) -> dict[str, Size]:
+    try:
+        spec = _controllers.decode(raw).spec
+        pod = spec.template.spec if spec is not None and spec.template is not None else None
+        return {
+            one.name: Size(resources(one.resources.requests), resources(one.resources.limits))
+            for one in (pod.containers if pod is not None else ())
+            if one.resources is not None
+        }
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError):
+        return {}
 
 
 def _guarded(decode: Callable[[bytes | msgspec.Raw], Any]) -> Callable[[bytes | msgspec.Raw], Any]:

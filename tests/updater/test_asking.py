@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 import typer
@@ -16,8 +17,14 @@ from updater.asking import Answer, Outlook
 from updater.sizes import ASKED_ANNOTATION, BadSize
 
 
-def asked(name: str = "web-a", cpu: str | None = "1", memory: str | None = None, **more: object) -> Asked:
-    values = {"resource": PODS, "namespace": "default", "name": name, "amounts": amounts(cpu, memory), **more}
+def asked(name: str = "web-a", cpu: str | None = "1", memory: str | None = None, **more: Any) -> Asked:
+    values: dict[str, Any] = {
+        "resource": PODS,
+        "namespace": "default",
+        "name": name,
+        "amounts": amounts(cpu, memory),
+        **more,
+    }
     return Asked(**values)
 
 

@@ -1,9 +1,10 @@
 import json
+from typing import Any
 
 import pytest
 
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, StatusCause, TooManyRequests, Unreachable
-from elastipod.kube.resources import NODES, POD_DISRUPTION_BUDGETS, RESOURCE_QUOTAS
+from elastipod.kube.resources import AUTOSCALERS, ELASTIC_POLICIES, NODES, POD_DISRUPTION_BUDGETS, RESOURCE_QUOTAS
 from tests import build
 from tests.updater.world import World
 
@@ -310,6 +311,44 @@ async def test_a_pending_pod_gets_room_from_neighbours() -> None:
         assert (await world.requests("idle-b"))["cpu"] == "2"
 
 
+async def test_a_donor_gets_its_own_back_even_after_a_restart_of_ours() -> None:
+    async with World() as world:
+        await world.node(cpu="4", memory="8Gi")
+        policy = {
+            "apiVersion": "elastipod.io/v1alpha1",
+            "kind": "ElasticPolicy",
+            "metadata": {"name": "share", "namespace": "default"},
+            "spec": {"selector": {"name": "idle"}, "donate": True},
+        }
+        await world.create(ELASTIC_POLICIES, policy)
+        await world.pod("idle-a", await world.deployment("idle", cpu="3"), cpu="3")
+        world.used.by_pod = {"idle-a": ("100m", "100Mi")}
+        await world.run()
+        await world.pod("new", node=None, cpu="2", memory="64Mi")
+        await world.run(3, seconds=2)
+        assert (await world.requests("idle-a"))["cpu"] == "2"
+        await world.delete("new")
+        await world.restart()
+        await world.run(3, seconds=6)
+        assert (await world.requests("idle-a"))["cpu"] == "2"
+        world.used.by_pod["idle-a"] = ("1900m", "100Mi")
+        await world.run(12, seconds=6)
+        assert (await world.requests("idle-a"))["cpu"] == "3"
+
+
+async def test_two_autoscalers_on_one_workload_act_not_at_all() -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment())
+        await world.autoscaler(cpu="1")
+        body = json.loads(await world.connection.get(AUTOSCALERS, "default", "web"))
+        second = {**body, "metadata": {"name": "second", "namespace": "default"}}
+        second.pop("status", None)
+        await world.create(AUTOSCALERS, second)
+        await world.run(3, seconds=60)
+        assert (world.connection.resizes, decided(world)) == ([], "Conflict")
+
+
 async def test_pods_that_nobody_gave_to_us_give_nothing() -> None:
     async with World() as world:
         await world.node(cpu="4")
@@ -379,7 +418,7 @@ async def test_a_node_that_is_not_ready_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"updatePolicy": {"updateMode": "Off"}}, {"recommenders": [{"name": "other"}]}])
-async def test_what_is_not_ours_to_change_stays(spec: dict[str, object]) -> None:
+async def test_what_is_not_ours_to_change_stays(spec: dict[str, Any]) -> None:
     async with World() as world:
         await world.node()
         await world.pod("web-a", await world.deployment())

@@ -94,12 +94,13 @@ class World:
 
     async def create(self, resource: ResourceType, body: Json) -> Json:
         made = await self.connection.create(resource, body["metadata"].get("namespace"), json.dumps(body).encode())
-        return json.loads(made)
+        found: Json = json.loads(made)
+        return found
 
     async def node(self, name: str = "n1", **amounts: Any) -> None:
         await self.create(NODES, build.node_json(name, **amounts))
 
-    async def deployment(self, name: str = "web", annotations: dict[str, str] | None = None) -> Json:
+    async def deployment(self, name: str = "web", annotations: dict[str, str] | None = None, cpu: str = "100m") -> Json:
         """A Deployment and its ReplicaSet; the owner that its pods name."""
         made = await self.create(DEPLOYMENTS, build.deployment_json(name, annotations=annotations))
         owner = build.owner_json("Deployment", name, made["metadata"]["uid"])
@@ -108,7 +109,11 @@ class World:
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
             "metadata": build.metadata_json(f"{name}-1", labels=labels, owner=owner),
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": build.template_json(labels)},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": build.template_json(labels, [build.container_json(cpu=cpu)]),
+            },
         }
         replica_set = await self.create(REPLICA_SETS, body)
         return build.owner_json("ReplicaSet", f"{name}-1", replica_set["metadata"]["uid"])
@@ -167,7 +172,8 @@ class World:
         await self.connection.delete(PODS, "default", pod, body=b'{"gracePeriodSeconds":0}')
 
     async def get(self, pod: str) -> Json:
-        return json.loads(await self.connection.get(PODS, "default", pod))
+        found: Json = json.loads(await self.connection.get(PODS, "default", pod))
+        return found
 
     async def requests(self, pod: str) -> Json:
         found: Json = (await self.get(pod))["spec"]["containers"][0]["resources"].get("requests", {})
