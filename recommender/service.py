@@ -241,12 +241,12 @@ class Recommender:
                 AUTOSCALERS,
                 claim.namespace,
                 claim.name,
-                status_patch(claim.uid, status),
+                status_patch(claim.uid, claim.generation, status),
                 patch_type=PatchType.JSON,
                 subresource="status",
             )
         except (NotFound, Invalid, Conflict, Forbidden) as error:
-            # Gone, or another of the same name by now: the watch will tell.
+            # Gone, changed, or another of the same name by now: the watch will tell.
             self._status_writes.labels("refused").inc()
             log.warning("status not taken", autoscaler=key, error=str(error))
             self._written_at[key] = now

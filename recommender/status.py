@@ -104,11 +104,13 @@ def recommendation(containers: Iterable[Capped]) -> Recommendation | None:
     return Recommendation(container_recommendations=found) if found else None
 
 
-def status_patch(uid: str, status: AutoscalerStatus) -> bytes:
-    """A JSON patch that sets the status of the object with this UID and of no namesake."""
-    patch: list[dict[str, Any]] = [{"op": "add", "path": "/status", "value": msgspec.to_builtins(status)}]
-    if uid:
-        patch.insert(0, {"op": "test", "path": "/metadata/uid", "value": uid})
+def status_patch(uid: str, generation: int, status: AutoscalerStatus) -> bytes:
+    """A JSON patch that sets the status of this very object, as long as its spec is the one that was read."""
+    known = {"uid": uid, "generation": generation}
+    patch: list[dict[str, Any]] = [
+        {"op": "test", "path": f"/metadata/{name}", "value": value} for name, value in known.items() if value
+    ]
+    patch.append({"op": "add", "path": "/status", "value": msgspec.to_builtins(status)})
     return msgspec.json.encode(patch)
 
 
