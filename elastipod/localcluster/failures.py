@@ -149,6 +149,7 @@ def forbidden(qualified: str, name: str, why: str, causes: Sequence[dict[str, st
 
 def invalid(kind: str, group: str, name: str, problems: Sequence[Problem]) -> ApiFailure:
     """422: the object is wrong, with a cause for each field."""
+    name = name[:253]
     shown = [f"{one.field}: {one.message}" for one in problems]
     rendered = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
     qualified = f"{kind}.{group}" if group else kind

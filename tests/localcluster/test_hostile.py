@@ -54,3 +54,9 @@ def test_options_that_are_none_are_refused(query: dict[str, str]) -> None:
     server.post(PODS, pod_json())
     assert server.refused("DELETE", f"{PODS}/web-0", **query)["code"] == 400
     server.get(f"{PODS}/web-0")
+
+
+def test_a_name_of_a_million_characters_is_not_echoed() -> None:
+    failure = Served().refused("POST", PODS, pod_json("x" * 1_000_000))
+    assert failure["details"]["causes"][0]["field"] == "metadata.name"
+    assert len(failure["message"]) < 2000
