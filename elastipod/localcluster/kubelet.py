@@ -52,6 +52,7 @@ class Admitted:
     pending: Pending | None = None
     progress: Progress | None = None
     looked_at_generation: int = 0
+    """The generation that was decided on last by this process."""
 
 
 class Kubelet:
@@ -67,7 +68,7 @@ class Kubelet:
         """Take a pod back in after a restart, with what was allocated, or with what its status says was."""
         known = allocated or reported_sizes(pod)
         sizes = {name: known.get(name, size) for name, size in desired_sizes(pod).items()}
-        entry = Admitted(pod, sizes, dict(actuated or {}), looked_at_generation=pod.observed_generation)
+        entry = Admitted(pod, sizes, dict(actuated or {}))
         if pod.resize_pending is not None:
             reason = PendingReason.INFEASIBLE if pod.resize_pending.reason == "Infeasible" else PendingReason.DEFERRED
             told = pod.resize_pending
@@ -101,10 +102,10 @@ class Kubelet:
         if entry is not None:
             entry.pod = pod
 
-    def resize(self, uid: str, now: float, *, again: bool = False) -> bool:
+    def resize(self, uid: str, now: float) -> bool:
         """Look at what the pod desires; True when something new was allocated.
 
-        What was found infeasible is looked at only for a new generation, or `again` after a restart.
+        What was found infeasible is looked at again only for a new generation, or after a restart.
         """
         entry = self.admitted[uid]
         pod = entry.pod
@@ -115,7 +116,7 @@ class Kubelet:
             entry.looked_at_generation = pod.generation
             return False
         is_known_infeasible = waits is not None and waits.reason is PendingReason.INFEASIBLE
-        if is_known_infeasible and not again and entry.looked_at_generation == pod.generation:
+        if is_known_infeasible and entry.looked_at_generation == pod.generation:
             return False
         entry.looked_at_generation = pod.generation
         refusal = self._refusal(pod, wanted)

@@ -15,6 +15,7 @@ from elastipod.pods import Container, ContainerKind, Pod
 CRASH_BACKOFF: Final = Backoff(first_seconds=10.0, most_seconds=300.0)
 CALM_SECONDS: Final = 600.0
 """A run that lasted this long clears the back-off."""
+_KILL_AGAIN_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Track:
     """Runs begun."""
     crashes: int = 0
     may_start_at: float = 0.0
-    stop_asked: bool = False
     kill_at: float | None = None
+    """Set while it was asked to stop."""
     restarts_for_resize: bool = False
 
     @property
@@ -72,6 +73,8 @@ class Plan:
     """What to do now, and when to look again."""
 
     actions: list[tuple[Do, str]] = field(default_factory=list)
+    kill_at: dict[str, float] = field(default_factory=dict)
+    """When those that were asked to stop are killed."""
     look_again_at: float | None = None
 
     def wait_until(self, at: float) -> None:
@@ -81,7 +84,7 @@ class Plan:
 def note_end(track: Track, ending: Ending, *, on_purpose: bool) -> None:
     """Remember that a run ended; crashes are waited out ever longer."""
     track.started_at, track.process_id, track.ended = None, 0, ending
-    track.stop_asked, track.kill_at = False, None
+    track.kill_at = None
     if on_purpose:
         track.may_start_at = ending.finished_at
         track.restarts_for_resize = False
@@ -178,7 +181,7 @@ def _keep(pod: Pod, container: Container, track: Track, found: Plan, now: float)
     """Start it, start it again when it is time, or leave it."""
     if track.is_running:
         if track.kill_at is not None:
-            _kill_when_due(track, found, now)
+            _kill_when_due(track, track.kill_at, found, now)
         return
     if track.ended is not None and not (track.restarts_for_resize or restarts(pod, container, track.ended)):
         return
@@ -200,19 +203,17 @@ def _stop_all(
         track = tracks[container.name]
         if container.kind not in kinds or not track.is_running:
             continue
-        if not track.stop_asked:
-            track.stop_asked = True
-            track.kill_at = now + grace_seconds
+        if track.kill_at is None:
             found.actions.append((Do.STOP if grace_seconds > 0 else Do.KILL, container.name))
-            found.wait_until(track.kill_at)
+            due = now + grace_seconds
         else:
-            track.kill_at = min(track.kill_at or now, now + grace_seconds)
-            _kill_when_due(track, found, now)
+            due = min(track.kill_at, now + grace_seconds)
+        found.kill_at[container.name] = due
+        _kill_when_due(track, due, found, now)
 
 
-def _kill_when_due(track: Track, found: Plan, now: float) -> None:
-    due = track.kill_at if track.kill_at is not None else now
-    if due <= now:
+def _kill_when_due(track: Track, due: float, found: Plan, now: float) -> None:
+    if due <= now and track.kill_at is not None:
         found.actions.append((Do.KILL, track.name))
-        track.kill_at = now + 10.0
-    found.wait_until(track.kill_at or now)
+        due = found.kill_at[track.name] = now + _KILL_AGAIN_SECONDS
+    found.wait_until(due)

@@ -214,8 +214,7 @@ class LocalNode:
             self.pods[uid] = recovered(pod.manifest, runs, now)
             actuated = stored.actuated.get(uid) if stored is not None else None
             self.kubelet.readmit(pod.row, dict(allocated or {}) or None, dict(actuated or allocated or {}) or None)
-        for uid in list(self.kubelet.admitted):
-            self.kubelet.resize(uid, now, again=True)
+        self.runtime.keep_only(set(self.pods) | set(self._recovered_runs))
         for uid, runs in self._recovered_runs.items():
             log.info("ending containers of a pod that is gone", uid=uid, containers=[run.spec.name for run in runs])
             self.pods[uid] = _orphan(runs)

@@ -59,6 +59,8 @@ class PodSync:
             plan = lifecycle.plan_end(pod.row, pod.tracks, now, grace)
         else:
             plan = lifecycle.plan(pod.row, pod.tracks, now)
+        for name, at in plan.kill_at.items():
+            pod.tracks[name].kill_at = at
         for action, name in plan.actions:
             await self._do(action, pod, entry, pod.tracks[name])
         changed = False
@@ -169,7 +171,7 @@ class PodSync:
                 continue
             restarting.add(one.name)
             if not track.restarts_for_resize:
-                track.restarts_for_resize = track.stop_asked = True
+                track.restarts_for_resize = True
                 track.kill_at = self._clock.now() + pod.manifest.grace_seconds
                 await self._recorder.normal(pod.subject, "Killing", f"Container {one.name} resize requires restart")
                 self._runtime.stop(track.container_id, kill=False)

@@ -29,6 +29,8 @@ _SHIM: Final = str(Path(__file__).with_name("shim.py"))
 _ANSWER_SECONDS: Final = 10.0
 _END_SECONDS: Final = 5.0
 _LOST: Final = signal.SIGKILL
+_KEPT_RUNS: Final = 2
+"""The run itself and the one before, for `kubectl logs --previous`."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,9 @@ class ProcessRuntime:
         self._sweep()
         return [one.run for one in self._processes.values()]
 
+    def keep_only(self, pod_uids: set[str]) -> None:
+        self._folders.keep_only(pod_uids)
+
     def next_change_at(self) -> float | None:
         return None
 
@@ -80,6 +85,7 @@ class ProcessRuntime:
         group = container_group(spec.sandbox, spec.container_id)
         try:
             folder = self._folders.prepare(spec)
+            self._folders.remove_run(spec.sandbox, spec.name, spec.attempt - _KEPT_RUNS)
             self._hands.create(pod_group(spec.sandbox))
             self._hands.apply(pod_group(spec.sandbox), pod)
             self._hands.create(group)

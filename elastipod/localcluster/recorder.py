@@ -3,6 +3,7 @@
 Owns their shape and the counting of those that repeat. An Event that can not be written is lost and harms nothing.
 """
 
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,6 +41,7 @@ class Recorder:
         self._clock = clock
         self._source = {"component": component, **({"host": host} if host else {})}
         self._known: OrderedDict[tuple[Subject, str, str], tuple[str, int]] = OrderedDict()
+        self._tag = zlib.crc32(f"{component}/{host}".encode()) & 0xFFF
         self._sequence = 0
 
     async def normal(self, subject: Subject, reason: str, message: str) -> None:
@@ -74,7 +76,7 @@ class Recorder:
 
     def _name(self, subject: Subject) -> str:
         self._sequence += 1
-        return f"{subject.name[:200]}.{int(self._clock.now() * 1_000_000):x}{self._sequence % 4096:03x}"
+        return f"{subject.name[:200]}.{int(self._clock.now() * 1_000_000):x}{self._tag:03x}{self._sequence % 4096:03x}"
 
     def _event(
         self, subject: Subject, namespace: str, name: str, kind: str, reason: str, message: str, now: str

@@ -4,7 +4,6 @@ Owns the files: `pods/<uid>/sandbox.json`, per run a folder with the shim's `spe
 `exit.json`, and the log beside it. A later process of the cluster finds everything here.
 """
 
-import contextlib
 import os
 import re
 import shutil
@@ -92,10 +91,17 @@ class RunFolders:
                 continue
             yield Sandbox(told.uid, told.namespace, told.name, told.qos_class), run, path.parent
 
-    def pod_uids(self) -> list[str]:
-        with contextlib.suppress(OSError):
-            return sorted(path.name for path in self._pods.iterdir())
-        return []
+    def keep_only(self, pod_uids: set[str]) -> None:
+        """Remove the folders of all other pods."""
+        for path in self._pods.glob("*"):
+            if path.name not in pod_uids:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def remove_run(self, sandbox: Sandbox, container: str, attempt: int) -> None:
+        """Remove what is kept of one run, its log too."""
+        if attempt >= 0:
+            shutil.rmtree(self.of_run(sandbox, container, attempt), ignore_errors=True)
+            self.log_of(sandbox, container, attempt).unlink(missing_ok=True)
 
     def of_pod(self, sandbox: Sandbox) -> Path:
         if not _UID.fullmatch(sandbox.uid):

@@ -82,6 +82,10 @@ class Runtime(Protocol):
         """The runs that an earlier process left, running or ended, to be taken over."""
         ...
 
+    def keep_only(self, pod_uids: set[str]) -> None:
+        """Drop what is kept of all other pods: none of them has a run."""
+        ...
+
     def next_change_at(self) -> float | None:
         """When a run will end or be killed by itself, where that is known."""
         ...

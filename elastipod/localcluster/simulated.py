@@ -54,6 +54,10 @@ class SimulatedRuntime:
         self._ended.clear()
         return [one.run for one in self._containers.values()]
 
+    def keep_only(self, pod_uids: set[str]) -> None:
+        for uid in set(self._pod_limits) - pod_uids:
+            del self._pod_limits[uid]
+
     def next_change_at(self) -> float | None:
         self._advance()
         times = [

@@ -105,7 +105,9 @@ def test_the_infeasible_is_looked_at_again_after_a_restart_or_for_a_new_generati
     ask(kubelet, wanted)
     kubelet.allocatable = Resources(4000, 1024 * MIB)
     assert not kubelet.resize(web.uid, 1.0)
-    assert kubelet.resize(web.uid, 1.0, again=True)
+    entry = kubelet.admitted[web.uid]
+    kubelet.readmit(wanted, entry.allocated, entry.actuated)
+    assert kubelet.resize(web.uid, 1.0)
 
 
 def test_static_pods_are_never_resized() -> None:

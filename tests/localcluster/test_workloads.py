@@ -43,7 +43,8 @@ def workload(kind: Kind, name: str, usage: Any = None, cpu: str = "100m", **spec
 
 
 async def read(here: OneNode, kind: Kind, name: str) -> Json:
-    return json.loads(await here.connection.get(kind, "default", name))
+    found: Json = json.loads(await here.connection.get(kind, "default", name))
+    return found
 
 
 async def change(here: OneNode, kind: Kind, name: str, spec: Json) -> None:
@@ -52,7 +53,8 @@ async def change(here: OneNode, kind: Kind, name: str, spec: Json) -> None:
 
 
 async def pods(here: OneNode) -> list[Json]:
-    return json.loads(await here.connection.list(PODS, namespace="default"))["items"]
+    found: list[Json] = json.loads(await here.connection.list(PODS, namespace="default"))["items"]
+    return found
 
 
 def test_a_pod_without_room_is_told_why_and_placed_when_there_is_some() -> None:
