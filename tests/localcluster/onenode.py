@@ -27,12 +27,12 @@ MIB = 1024 * 1024
 class OneNode:
     """The objects, and short ways to ask them."""
 
-    def __init__(self, cpu: int = 1000, memory: int = 1024 * MIB) -> None:
+    def __init__(self, cpu: int = 1000, memory: int = 1024 * MIB, checkpoint: MemoryCheckpoint | None = None) -> None:
         self.clock = LoopClock()
         self.api = ApiServer(self.clock, Store(), spread=random.Random(1), checks_node_capacity=False)
         self.connection = DirectConnection(self.api, self.clock)
         self.runtime = SimulatedRuntime(self.clock)
-        self.checkpoint = MemoryCheckpoint()
+        self.checkpoint = checkpoint or MemoryCheckpoint()
         self.settings = NodeSettings("here", Resources(cpu, memory))
         self.node = self.new_node()
         self.tasks = [asyncio.create_task(self.node.run())]
@@ -88,11 +88,11 @@ class OneNode:
         return [one["reason"] for one in listed["items"] if one["involvedObject"]["name"] == name]
 
 
-def in_one_node(test: Callable[[OneNode], Awaitable[None]], **size: int) -> None:
+def in_one_node(test: Callable[[OneNode], Awaitable[None]], **more: Any) -> None:
     """Run a test's body in virtual time."""
 
     async def main() -> None:
-        here = OneNode(**size)
+        here = OneNode(**more)
         await asyncio.sleep(1)
         try:
             await test(here)

@@ -1,7 +1,10 @@
 """Flows of one node: admission, sizes, ends, restarts, recovery."""
 
 import asyncio
+import errno
 
+from elastipod.kube.resources import PRIORITY_CLASSES
+from elastipod.localcluster.checkpoint import Allocations, MemoryCheckpoint
 from elastipod.pods import ResizeProgress
 from elastipod.quantities import Resources
 from tests.build import container_json
@@ -224,5 +227,92 @@ def test_usage_is_told_as_pod_metrics() -> None:
         found = list(here.node.usage.pod_metrics())
         assert found[0]["containers"] == [{"name": "app", "usage": {"cpu": "150000000n", "memory": "65536Ki"}}]
         assert next(iter(here.node.usage.node_metrics()))["usage"]["cpu"] == "150000000n"
+
+    in_one_node(flow)
+
+
+class FullDisk(MemoryCheckpoint):
+    """A checkpoint that can not be written while `is_full`."""
+
+    is_full = False
+
+    def save(self, allocations: Allocations) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save(allocations)
+
+
+def test_nothing_is_admitted_that_can_not_be_stored() -> None:
+    async def flow(here: OneNode) -> None:
+        await here.run_pod("web", [container_json(cpu="100m")])
+        await asyncio.sleep(1)
+        disk.is_full = True
+        await here.resize("web", requests={"cpu": "300m"})
+        await here.run_pod("new", [container_json(cpu="100m")])
+        await asyncio.sleep(1)
+        pod = await here.pod("web")
+        assert pod.containers[0].allocated == Resources(100, 128 * MIB)
+        assert pod.resize_progress is ResizeProgress.DEFERRED
+        assert pod.resize_pending is not None
+        assert "No space left on device" in pod.resize_pending.message
+        assert (await here.pod("new")).phase == "Pending"
+        disk.is_full = False
+        await asyncio.sleep(12)
+        assert (await here.pod("web")).containers[0].allocated == Resources(300, 128 * MIB)
+        assert (await here.pod("new")).phase == "Running"
+
+    disk = FullDisk()
+    in_one_node(flow, checkpoint=disk)
+
+
+def test_a_node_whose_file_is_lost_takes_what_the_status_says() -> None:
+    async def flow(here: OneNode) -> None:
+        await here.run_pod("web", [container_json(cpu="400m")])
+        await here.run_pod("other", [container_json(cpu="500m")])
+        await asyncio.sleep(1)
+        await here.resize("web", requests={"cpu": "800m"})
+        await asyncio.sleep(1)
+        here.checkpoint = MemoryCheckpoint()
+        await here.restart_node()
+        await asyncio.sleep(2)
+        pod = await here.pod("web")
+        assert pod.containers[0].allocated == Resources(400, 128 * MIB)
+        assert pod.resize_progress is ResizeProgress.DEFERRED
+        assert here.node.kubelet.allocated_sum().cpu == 900
+
+    in_one_node(flow)
+
+
+def test_what_waits_is_tried_in_order_when_room_comes() -> None:
+    async def flow(here: OneNode) -> None:
+        important = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "important"}}
+        await here.create(PRIORITY_CLASSES, important | {"value": 100})
+        await here.run_pod("low", [container_json(cpu="100m")])
+        await here.run_pod("high", [container_json(cpu="100m")], priorityClassName="important")
+        await here.run_pod("full", [container_json(cpu="800m")])
+        await asyncio.sleep(1)
+        await here.resize("low", requests={"cpu": "600m"})
+        await asyncio.sleep(2)
+        await here.resize("high", requests={"cpu": "600m"})
+        await asyncio.sleep(2)
+        await here.delete("full")
+        await asyncio.sleep(2)
+        assert (await here.pod("high")).containers[0].allocated == Resources(600, 128 * MIB)
+        assert (await here.pod("low")).resize_progress is ResizeProgress.DEFERRED
+
+    in_one_node(flow)
+
+
+def test_a_shrink_of_one_makes_room_for_another_at_once() -> None:
+    async def flow(here: OneNode) -> None:
+        await here.run_pod("donor", [container_json(cpu="700m")])
+        await here.run_pod("web", [container_json(cpu="200m")])
+        await asyncio.sleep(1)
+        await here.resize("web", requests={"cpu": "600m"})
+        await asyncio.sleep(1)
+        assert (await here.pod("web")).resize_progress is ResizeProgress.DEFERRED
+        await here.resize("donor", requests={"cpu": "300m"})
+        await asyncio.sleep(0.5)
+        assert (await here.pod("web")).resize_progress is ResizeProgress.NONE
 
     in_one_node(flow)
