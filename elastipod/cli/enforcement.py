@@ -66,6 +66,8 @@ def choose(name: str, *, simulated: bool) -> Enforcement:
         return Enforcement("simulated", "not root, and no part of the cgroup tree is delegated to this user")
     try:
         hands = NodeHands(root, parent=f"elastipod-probe-{name}-{os.getpid()}")
+        if root != CGROUP_MOUNT:
+            hands.step_aside("elastipod")
         hands.create("probe")
         hands.remove_parent()
     except NoCgroups as error:
@@ -106,7 +108,8 @@ def _delegated_root() -> str | None:
         return None
     for line in Path("/proc/self/cgroup").read_text("ascii").splitlines():
         if line.startswith("0::/"):
-            scope = Path(CGROUP_MOUNT + line.removeprefix("0::"))
+            # Once we have stepped aside, the scope is one folder up.
+            scope = Path(CGROUP_MOUNT + line.removeprefix("0::").removesuffix("/elastipod"))
             return str(scope) if os.access(scope / "cgroup.subtree_control", os.W_OK) else None
     return None
 
