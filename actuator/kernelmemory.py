@@ -16,6 +16,7 @@ from actuator.memory import Target
 from actuator.spikes import MemoryReading
 
 _GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
+_NEAR: Final = 0.7
 _RECLAIMABLE_V1: Final = (b"total_inactive_file", b"total_active_file")
 _RECLAIMABLE_V2: Final = (b"inactive_file", b"active_file", b"slab_reclaimable")
 
@@ -123,11 +124,14 @@ class KernelMemory:
             limit = files.limit.number()
             if limit is not None and limit >= V1_UNLIMITED:
                 limit = None
+            current = files.usage.number() or 0
+            # memory.stat is dear, and matters near a mark only: none lies below three quarters of its limit.
+            is_near = limit is not None and current >= _NEAR * limit
             return MemoryReading(
-                current_bytes=files.usage.number() or 0,
+                current_bytes=current,
                 limit_bytes=limit,
                 high_bytes=files.high.number() if files.high is not None else None,
-                reclaimable_bytes=reclaimable(files.stat.read(), v2=self.holds),
+                reclaimable_bytes=reclaimable(files.stat.read(), v2=self.holds) if is_near else 0,
                 tasks=(files.tasks.number() or 1) if files.tasks is not None else 1,
             )
         except OSError as error:

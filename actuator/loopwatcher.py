@@ -22,7 +22,7 @@ class LoopWatcher:
         self.enforcement, self.holds = memory.enforcement, memory.holds
         self.on_outcome: OnOutcome = lambda _key, _outcome: None
         self._memory, self._clock = memory, clock
-        self._rescue = Rescue(memory, rules, budget, self._tell)
+        self._rescue = Rescue(memory, rules, budget, clock, self._tell)
         self._rescue.on_rearm = lambda key, limit: self._rescue.rearmed(key, limit, clock.monotonic())
         self._due: set[str] = set()
         self._wake = asyncio.Event()
@@ -70,7 +70,8 @@ class LoopWatcher:
         self._wake.clear()
         if self._due:
             return
-        sleeping = asyncio.ensure_future(self._clock.sleep(max(seconds, 0.0)))
+        # Rounding may leave nothing of a wait whose end has not come.
+        sleeping = asyncio.ensure_future(self._clock.sleep(max(seconds, 0.001)))
         waking = asyncio.ensure_future(self._wake.wait())
         try:
             await asyncio.wait((sleeping, waking), return_when=asyncio.FIRST_COMPLETED)

@@ -8,7 +8,7 @@ budget.py's matter.
 import errno
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from actuator.budget import Ask, NodeBudget, share_out
@@ -31,6 +31,7 @@ from actuator.spikes import (
     WriteLimit,
     ladder,
 )
+from elastipod.clock import Clock
 
 _GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
 _LEAST_GRANT: Final = 1024 * 1024
@@ -72,8 +73,10 @@ class _Slot:
 class Rescue:
     """The containers of one node. `on_rearm(key, limit)` is called when usage marks belong to another limit."""
 
-    def __init__(self, memory: Memory, rules: SpikeRules, budget: NodeBudget, on_outcome: OnOutcome) -> None:
-        self._memory, self._rules, self._budget = memory, rules, budget
+    def __init__(
+        self, memory: Memory, rules: SpikeRules, budget: NodeBudget, clock: Clock, on_outcome: OnOutcome
+    ) -> None:
+        self._memory, self._rules, self._budget, self._clock = memory, rules, budget, clock
         self._on_outcome = on_outcome
         self.on_rearm: Callable[[str, int], None] = lambda _key, _limit: None
         self._slots: dict[str, _Slot] = {}
@@ -109,7 +112,7 @@ class Rescue:
             self._memory.close(target.key)
             self._on_outcome(target.key, Failed("memory.high is set by another (MemoryQoS?), so it is left alone"))
             return
-        self._slots[target.key] = _Slot(target, guard, armed_for=reading.limit_bytes or 0)
+        self._slots[target.key] = _Slot(target, guard)
         self._on_outcome(target.key, Watched())
         self.look((target.key,), now)
 
@@ -170,7 +173,7 @@ class Rescue:
                 if isinstance(instruction, WantRoom):
                     asks.append(Ask(key, instruction.memory_bytes, slot.target.priority))
                 else:
-                    self._do(key, instruction)
+                    self._do(key, instruction, now)
             self._note_limit(key, slot, reading.limit_bytes or 0, reading.tasks)
         if asks:
             self._grant(asks, readings, now)
@@ -195,9 +198,9 @@ class Rescue:
         slot = self._slots.get(key)
         if slot is not None:
             for instruction in slot.guard.handle(event, now):
-                self._do(key, instruction)
+                self._do(key, instruction, now)
 
-    def _do(self, key: str, instruction: Instruction) -> None:
+    def _do(self, key: str, instruction: Instruction, now: float) -> None:
         match instruction:
             case WriteLimit(limit_bytes):
                 self._try(key, lambda: self._memory.raise_limit(key, limit_bytes))
@@ -206,7 +209,11 @@ class Rescue:
                     self._note_limit(key, slot, limit_bytes, tasks=1)
             case WriteHigh(high_bytes):
                 self._try(key, lambda: self._memory.set_high(key, high_bytes))
-            case AskApi() | Tell():
+            case Tell():
+                # The round began with the event; the write is part of it.
+                took = self._clock.monotonic() - now
+                self._on_outcome(key, replace(instruction, seconds=instruction.seconds + took))
+            case AskApi():
                 self._on_outcome(key, instruction)
             case WantRoom():
                 raise AssertionError("room is shared out among all that ask in a round")

@@ -45,7 +45,7 @@ class Watcher:
         self.scheduling = "normal"
         """How the thread is scheduled, for those who ask."""
         self._memory, self._rules, self._clock, self._heartbeat = memory, rules, clock, heartbeat
-        self._rescue = Rescue(memory, rules, budget, self._tell)
+        self._rescue = Rescue(memory, rules, budget, clock, self._tell)
         self._rescue.on_rearm = self._ask_for_marks
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
