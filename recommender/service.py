@@ -7,9 +7,10 @@ import asyncio
 import heapq
 import zlib
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import Any, Final
 
 from elastipod.api import AutoscalerStatus
+from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
@@ -32,6 +33,9 @@ from recommender.timeline import Timeline
 from recommender.watching import Watches
 
 log = get_logger(__name__)
+
+
+_RETRY: Final = Backoff(first_seconds=1.0, most_seconds=30.0)
 
 
 class Recommender:
@@ -66,7 +70,8 @@ class Recommender:
         self._urgent: set[str] = set()
         self._saved_at: dict[ContainerKey, float] = {}
         self._due: set[ContainerKey] = set()
-        self._failure: KubeError | None = None
+        self._failed = asyncio.Event()
+        self._failures = 0
         self._bad_values = self._bad_entries = 0
         self._watches = Watches(connection, clock, settings, self.wake)
         metrics = metrics or Metrics()
@@ -78,13 +83,13 @@ class Recommender:
 
     async def watch(self) -> None:
         """Keep what is known of the cluster fresh, for ever."""
-        await self._watches.run()
+        await asyncio.gather(self._watches.run(), self._try_again())
 
     async def run_once(self) -> None:
         """Read usage, learn, decide, write what matters.
 
-        Raises KubeError at the end where saved history could not be read or written, which is tried again before the
-        next interval. A status waits for its own, since its outcome may only be unknown.
+        Saved history that could not be read or written is tried again before the next interval; a status waits for its
+        own, since it may have been written all the same.
         """
         if not self._watches.is_synced:
             # The first runs come before the first lists; the watches wake us when there is something.
@@ -105,10 +110,14 @@ class Recommender:
         await self._write_statuses(dirty, now)
         await self._save_checkpoints(now)
         await self._collect(now)
-        if self._failure is not None:
-            # All else is done; the loop tries again soon, and backs off.
-            failure, self._failure = self._failure, None
-            raise failure
+        self._failures = self._failures + 1 if self._failed.is_set() else 0
+
+    async def _try_again(self) -> None:
+        while True:
+            await self._failed.wait()
+            await self._clock.sleep(_RETRY.delay_seconds(max(self._failures, 1)))
+            self._failed.clear()
+            self.wake.set()
 
     async def save(self) -> None:
         """Save every container's history now, as before a planned stop."""
@@ -158,7 +167,7 @@ class Recommender:
         except KubeError as error:
             log.warning("saved history can not be read, so the claims wait", claims=len(fresh), error=str(error))
             self.recommendations.mark(claim.key for claim in fresh)
-            self._failure = error
+            self._failed.set()
             return []
         for claim in fresh:
             saved = found[claim.key]
@@ -315,7 +324,7 @@ class Recommender:
             self._due.add(key)
             log.warning("history not saved", autoscaler=claim.key, container=key.container, error=str(error))
             if not isinstance(error, Forbidden | Invalid):
-                self._failure = error
+                self._failed.set()
             return
         self._checkpoint_writes.labels("written").inc()
         self._saved_at[key] = now
