@@ -4,6 +4,7 @@ Owns their form and their own rate: one of a reason about a pod in five minutes.
 write one holds nothing up.
 """
 
+import asyncio
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from updater.sizes import Size, Sizes, size_of
 
 COMPONENT: Final = "elastipod-updater"
 _EVERY_SECONDS: Final = 300.0
+_WAIT_SECONDS: Final = 1.0
 _MOST_REMEMBERED: Final = 20_000
 _NORMAL: Final = frozenset(
     {
@@ -55,8 +57,9 @@ class Teller:
             self._told = {one: at for one, at in self._told.items() if now - at < _EVERY_SECONDS}
         self._told[place] = now
         try:
-            await self._connection.create(EVENTS, pod.namespace, event_body(pod, reason, message, now))
-        except KubeError:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._connection.create(EVENTS, pod.namespace, event_body(pod, reason, message, now))
+        except (KubeError, TimeoutError):
             self.failures += 1
 
     def forget(self, uid: str) -> None:

@@ -10,7 +10,6 @@ import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.pods import Pod, ResizeProgress
@@ -33,7 +32,7 @@ from updater.attempt import (
     TimeCame,
     Wanted,
 )
-from updater.attempts import Patience, ResizeAttempts
+from updater.attempts import ResizeAttempts
 from updater.budget import DisruptionBudget, Replicas
 from updater.events import Teller
 from updater.explaining import explain_pod
@@ -43,13 +42,12 @@ from updater.grants import Grant
 from updater.ledger import fits
 from updater.plan import Decision, Resize, decide, decide_for, in_order, restarts
 from updater.precheck import growth, obstacle, quota_need
-from updater.room import DonorRules
 from updater.sender import Sender
 from updater.settings import UpdaterSettings
-from updater.steps import ShrinkRules
+from updater.tuning import donor_rules, patience, plan_rules
 from updater.usage import UsageBook
 from updater.watching import Watching
-from updater.wishes import Facts, Rules
+from updater.wishes import Facts
 
 log = get_logger(__name__)
 
@@ -77,13 +75,13 @@ class Updater:
         self.interval_seconds = self.settings.interval_seconds
         self.wake = asyncio.Event()
         self.fleet = Fleet(self.settings.recommender_names, self.settings.namespaces_off)
-        self.attempts = ResizeAttempts(_patience(self.settings), spread)
+        self.attempts = ResizeAttempts(patience(self.settings), spread)
         self.decisions: dict[str, Decision] = {}
         self._clock = clock
-        self._rules = _rules(self.settings)
+        self._rules = plan_rules(self.settings)
         self._usage = UsageBook(connection, clock, self.settings.peak_window_seconds)
         self.giving = Giving(
-            self.fleet, self._usage, _donor_rules(self.settings), Ceiling(may_donate=self.settings.donate)
+            self.fleet, self._usage, donor_rules(self.settings), Ceiling(may_donate=self.settings.donate)
         )
         self._teller = Teller(connection, clock)
         self._sender = Sender(connection, clock, self._teller, self.fleet.pods.get, self.settings.most_requests_at_once)
@@ -428,39 +426,3 @@ async def _guarded(act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -
 
 def _show(cpu: int, memory: int) -> str:
     return f"cpu {format_cpu(cpu)}, memory {show_memory(memory)}"
-
-
-def _rules(settings: UpdaterSettings) -> Rules:
-    return Rules(
-        settings.dead_band_fraction,
-        settings.cool_down_seconds,
-        settings.step_seconds,
-        ShrinkRules(
-            settings.shrink_fraction,
-            settings.usage_margin_fraction,
-            settings.usage_fresh_seconds,
-            settings.settled_seconds,
-        ),
-    )
-
-
-def _donor_rules(settings: UpdaterSettings) -> DonorRules:
-    return DonorRules(
-        settings.donor_margin_fraction,
-        settings.restore_fraction,
-        settings.shrink_fraction,
-        settings.usage_margin_fraction,
-        settings.usage_fresh_seconds,
-        settings.settled_seconds,
-    )
-
-
-def _patience(settings: UpdaterSettings) -> Patience:
-    return Patience(
-        Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.2),
-        settings.deferred_seconds,
-        settings.in_progress_seconds,
-        settings.infeasible_seconds,
-        settings.stand_off_seconds,
-        settings.most_resizes_per_minute,
-    )
