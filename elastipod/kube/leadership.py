@@ -123,7 +123,7 @@ class Leadership:
     async def wait_until_lost(self) -> None:
         """Return once we no longer lead."""
         while self._renewed_at is not None and self.is_leader:
-            left = self._renewed_at + self._times.renew_deadline_seconds - self._clock.monotonic()
+            left = self._renewed_at + self._times.renew_deadline_seconds - self._clock.monotonic() + 0.001
             await self._clock.sleep(min(max(left, 0.0), self._times.retry_seconds))
 
     def guarded(self, connection: Connection) -> Connection:

@@ -49,12 +49,12 @@ class Act:
 class LoadSettings:
     """How large a cluster and how busy."""
 
-    deployments: tuple[int, int] = (2, 4)
+    deployments: tuple[int, int] = (1, 3)
     most_replicas: int = 3
     jobs: tuple[int, int] = (1, 2)
     bare_pods: tuple[int, int] = (0, 2)
     people: tuple[int, int] = (2, 5)
-    busy_seconds: float = 240.0
+    busy_seconds: float = 160.0
 
 
 @dataclass(slots=True)

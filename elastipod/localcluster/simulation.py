@@ -81,11 +81,11 @@ class SimulationSettings:
     nodes: int = 2
     node_size: Resources = _NODE_SIZE
     load: LoadSettings = _LOAD
-    calm_seconds: float = 25.0
+    calm_seconds: float = 20.0
     """Before the first fault."""
-    settling_seconds: float = 420.0
+    settling_seconds: float = 300.0
     """After the last fault and the last act, until the world must be as wished."""
-    quiet_seconds: float = 300.0
+    quiet_seconds: float = 150.0
     """Then nothing may be written."""
     faults: FaultPlan | None = None
     """Drawn from the seed where None; `FaultPlan()` for none."""

@@ -8,14 +8,23 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from contextvars import Context
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
+_MOST_TURNS: Final = 100_000
+_SHORTEST_SECONDS: Final = 1e-6
+
+
 class NothingLeft(RuntimeError):
     """Everything waits for something that no timer will bring."""
+
+
+class NoProgress(RuntimeError):
+    """Something is always ready, and so time never moves."""
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -23,11 +32,18 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, on_pause: Callable[[], None] | None = None) -> None:
         self._now = 0.0
+        self._turns = 0
         self._on_pause = on_pause
         super().__init__(_NoSelector(self._move))
 
     def time(self) -> float:
         return self._now
+
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As ever, but time moves by every wait, however short; rounding alone must not keep anyone waiting."""
+        return super().call_at(max(when, self._now + _SHORTEST_SECONDS), callback, *args, context=context)
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -42,6 +58,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             if self._on_pause is not None:
                 self._on_pause()
             self._now += seconds
+            self._turns = 0
+            return
+        self._turns += 1
+        if self._turns > _MOST_TURNS:
+            running = sorted(repr(task)[:300] for task in asyncio.all_tasks(self) if not task.done())
+            raise NoProgress(f"at {self._now:.3f} s nothing lets time move on: {running}")
 
 
 class _NoSelector(selectors.BaseSelector):

@@ -14,6 +14,7 @@ _MINUTE: Final = 60.0
 _MOST_LATE_SECONDS: Final = 15.0
 """A write that was given up may land as late as this, and the next one follows the time it was sent."""
 _LIVES: Final = 4
+_RESCUE: Final = "rescue"
 _SETTLING_SECONDS: Final = 120.0
 
 
@@ -59,8 +60,9 @@ class NothingRunsAway(Invariant):
 
     name = "I10"
 
-    def __init__(self, *, statuses: int = 1, resizes: int = 2, refusals: int = 12) -> None:
-        self._most = {"status": statuses, "resize": resizes, "refusal": refusals}
+    def __init__(self, *, statuses: int = 1, resizes: int = 2, rescues: int = 4, refusals: int = 12) -> None:
+        """`rescues` are resizes by the actuator: a spike is met with up to three raises and put right once."""
+        self._most = {"status": statuses, "resize": resizes, _RESCUE: rescues, "refusal": refusals}
         self._recent: dict[tuple[str, ...], deque[float]] = defaultdict(deque)
 
     def after_write(self, world: World, write: Write, /) -> Iterable[Violation]:
@@ -74,7 +76,7 @@ class NothingRunsAway(Invariant):
             recent.append(write.at)
             while recent[0] <= write.at - _MINUTE + _MOST_LATE_SECONDS:
                 recent.popleft()
-            if len(recent) > self._most[what] * times:
+            if len(recent) > self._most[_RESCUE if what == "resize" and write.part == "actuator" else what] * times:
                 yield self.broken(world, thing, f"{who} made {len(recent)} x {what} within a minute")
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from elastipod.clock import from_rfc3339
-from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, EVENTS, LEASES, PODS
+from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, ELASTIC_NODES, EVENTS, LEASES, PODS
 from elastipod.localcluster.invariants import OURS, Violation
 from elastipod.localcluster.invariants.writes import speaks_of
 from elastipod.localcluster.store import Entry, Store
 from elastipod.localcluster.trace import Write
 
-_KEPT_UP: Final = (LEASES, CHECKPOINTS, EVENTS)
-"""Leases and saved histories are kept up while nothing moves."""
-_FOLLOWED_WITHIN_SECONDS: Final = 420.0
+_KEPT_UP: Final = (LEASES, CHECKPOINTS, EVENTS, ELASTIC_NODES)
+"""Leases, saved histories and heartbeats are kept up while nothing moves."""
+_FOLLOWED_WITHIN_SECONDS: Final = 300.0
 
 
 def restless_writes(store: Store, writes: Sequence[Write], quiet_from: float, epoch: float) -> Iterable[Violation]:
@@ -41,17 +41,12 @@ def _is_called_for(store: Store, write: Write, ours: Sequence[Write], epoch: flo
 
 
 def _wishes(ours: Sequence[Write], at: float) -> Iterator[Entry]:
-    """Autoscalers whose targets or bounds moved a short while before."""
+    """Autoscalers whose recommendation moved a short while before."""
     for write in ours:
         is_wish = write.call.resource is AUTOSCALERS and at - _FOLLOWED_WITHIN_SECONDS <= write.at <= at
-        if is_wish and write.after is not None and _targets(write.before) != _targets(write.after):
+        if is_wish and write.after is not None and _recommended(write.before) != _recommended(write.after):
             yield write.after
 
 
 def _recommended(entry: Entry | None) -> Any:
     return None if entry is None else (entry.json.get("status") or {}).get("recommendation")
-
-
-def _targets(entry: Entry | None) -> list[Any]:
-    recommendation = _recommended(entry) or {}
-    return [one.get("target") for one in recommendation.get("containerRecommendations") or ()]
