@@ -5,7 +5,7 @@ Owns the joining of a pod's status in the API with the runs that are still there
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from elastipod.clock import from_rfc3339
@@ -37,6 +37,8 @@ class LocalPod:
     told_pending: Pending | None = None
     """The waiting resize last told in an Event."""
     failures: int = 0
+    to_forget: list[str] = field(default_factory=list)
+    """Runs that ended, until the API has been told how."""
 
     @property
     def row(self) -> Pod:
@@ -95,6 +97,7 @@ def recovered(manifest: Manifest, runs: Iterable[Run], now: float) -> LocalPod:
         track.started_at, track.process_id, track.ended = run.started_at, run.process_id, None
         if run.state is RunState.EXITED:
             track.started_at, track.ended = None, ending_of(run)
+            pod.to_forget.append(run.spec.container_id)
     known = {run.spec.container_id for run in runs}
     for track in pod.tracks.values():
         if track.is_running and track.container_id not in known:

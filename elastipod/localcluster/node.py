@@ -343,9 +343,10 @@ class LocalNode:
             await self._delete(pod)
 
     async def _tell(self, pod: LocalPod, status: Json) -> None:
-        if status == pod.told:
-            return
         row = pod.row
+        if status == pod.told:
+            self._forget_runs(pod)
+            return
         body = msgspec.json.encode({"metadata": {"uid": row.uid}, "status": status})
         try:
             await self._connection.patch(
@@ -360,6 +361,12 @@ class LocalNode:
             log.warning("status not written", pod=row.key, error=str(error))
             return
         pod.told, pod.failures = status, 0
+        self._forget_runs(pod)
+
+    def _forget_runs(self, pod: LocalPod) -> None:
+        for identity in pod.to_forget:
+            self.runtime.forget(identity)
+        pod.to_forget.clear()
 
     async def _delete(self, pod: LocalPod) -> None:
         """The last word on a pod that was asked to go: nothing of it is left here."""

@@ -42,12 +42,12 @@ class PodSync:
         self._clock = clock
 
     def note_end(self, pod: LocalPod, run: Run) -> None:
-        """A run has ended: remember how, drop its group."""
+        """A run has ended: remember how. What is kept of it stays until the API knows."""
         track = pod.tracks.get(run.spec.name)
         if track is None or track.container_id != run.spec.container_id or not track.is_running:
             return
         lifecycle.note_end(track, ending_of(run), on_purpose=track.restarts_for_resize)
-        self._runtime.forget(run.spec.container_id)
+        pod.to_forget.append(run.spec.container_id)
 
     async def sync(self, pod: LocalPod) -> Synced:
         """Take the next steps of a pod that is admitted."""

@@ -61,7 +61,11 @@ class ProcessRuntime:
             run = Run(spec, RunState.RUNNING, told.started_at, told.process_id)
             process = _Process(run, folder)
             self._processes[told.container_id] = process
-            if exit_of(folder) is None and started_ticks(told.shim_id) == told.shim_started:
+            ended = exit_of(folder)
+            if ended is not None and ended[0].problem:
+                # It never began, and nobody was told of it: it is started again as if it had not been.
+                self.forget(told.container_id)
+            elif ended is None and started_ticks(told.shim_id) == told.shim_started:
                 self._watch(process, told.shim_id)
             else:
                 self._note_end(process)

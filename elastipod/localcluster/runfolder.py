@@ -71,6 +71,8 @@ class RunFolders:
         work = self.of_pod(sandbox) / "work"
         for needed in (folder, work):
             needed.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for stale in ("run.json", "exit.json"):
+            (folder / stale).unlink(missing_ok=True)
         told = _SandboxFile(sandbox.uid, sandbox.namespace, sandbox.name, sandbox.qos_class)
         _write(self.of_pod(sandbox) / "sandbox.json", msgspec.json.encode(told))
         shim = ShimSpec(spec.argv, dict(spec.environment), spec.working_folder or str(work), str(self.log_path(spec)))

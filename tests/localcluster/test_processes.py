@@ -201,3 +201,22 @@ async def test_usage_is_measured_in_the_cgroup(tmp_path: Path) -> None:
 def test_guaranteed_pods_lie_directly_below_kubepods() -> None:
     assert container_group(Sandbox("u", "d", "n", QosClass.GUARANTEED), "c") == "kubepods/podu/c"
     assert container_group(Sandbox("u", "d", "n", QosClass.BEST_EFFORT), "c") == "kubepods/besteffort/podu/c"
+
+
+async def test_how_a_run_ended_is_kept_until_the_api_knows(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("job", [python("import time; time.sleep(0.5)")], restartPolicy="Never")
+        await here.until("job", lambda one: one.is_ready)
+        # The node's process dies after it has seen the end, and before it told.
+        here.node.wake.clear()
+        here.tasks[0].cancel()
+        await asyncio.gather(*here.tasks, return_exceptions=True)
+        await here.clock.sleep(0.8)
+        assert here.runtime.ended() != []
+        here.node = here.new_node()
+        here.tasks = [asyncio.create_task(here.node.run())]
+        job = await here.until("job", lambda one: one.is_terminal)
+        assert job.phase == "Succeeded"
+        await here.clock.sleep(0.3)
+        assert list(tmp_path.glob("pods/*/*/run.json")) == []
+        assert here.hands.processes("kubepods") == []
