@@ -71,10 +71,12 @@ def answer_for(
     if not goal:
         return _standing(pod, stated)
     ranges = tuple(limit_ranges)
-    facts = Facts(limit_ranges=ranges, bounds=container_bounds(ranges), usage=usage)
+    facts = Facts(stated=stated, limit_ranges=ranges, bounds=container_bounds(ranges), usage=usage)
     wish = Wish(goal, Reason.ASKED_BY_PERSON, Urgency.ASKED, 1.0)
     decision = decide_for(pod, wish, facts, now, rules)
     resize = decision.resize
+    if resize is None and decision.reason is Reason.KEPT_QOS_CLASS:
+        return _standing(pod, stated)
     if resize is None:
         outlook = Outlook.WAITING if decision.reason in _WAITS else Outlook.REFUSED
         return Answer(pod, outlook, decision.reason, decision.message, goal, {})

@@ -56,6 +56,11 @@ class Attempt:
         return self.state in _UNDER_WAY
 
     @property
+    def gives_way(self) -> bool:
+        """Whether a resize that somebody else asked for takes its place."""
+        return self.state in (State.WANTED, State.REFUSED, State.DONE)
+
+    @property
     def waits_for_room(self) -> bool:
         """Whether free room on its node may help."""
         return self.reason in (Reason.NO_ROOM, Reason.DEFERRED) and not self.is_under_way

@@ -187,7 +187,8 @@ class ResizeAttempts:
 
     def _found(self, pod: Pod, now: float) -> list[Instruction]:
         condition = pod.resize_pending or pod.resize_in_progress
-        if condition is None or pod.key in self._attempts:
+        known = self._attempts.get(pod.key)
+        if condition is None or (known is not None and not known.gives_way):
             return []
         sizes = {one.name: size_of(one) for one in pod.sized_containers}
         resize = Resize(pod.key, pod.uid, sizes, sizes, Reason.OUTSIDE_BOUNDS, Urgency.SAVING)

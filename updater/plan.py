@@ -108,7 +108,7 @@ def next_step(pod: Pod, goal: Sizes, facts: Facts, now: float, rules: Rules = DE
 
     A memory limit that goes down travels alone, so that its failure holds nothing else back.
     """
-    kept = kept_apart(pod, goal)
+    kept = kept_apart(pod, goal, facts.stated)
     if kept is None:
         return Step(refusal=Reason.QOS_CLASS, message=f"the pod is {pod.qos_class} and would not stay so")
     notes = [Reason.KEPT_QOS_CLASS] if kept != goal else []
@@ -135,7 +135,7 @@ def next_step(pod: Pod, goal: Sizes, facts: Facts, now: float, rules: Rules = DE
     calm = _changed(pod, calm)
     if calm and calm != sizes:
         sizes = calm
-    parted = kept_apart(pod, sizes)
+    parted = kept_apart(pod, sizes, facts.stated)
     if parted is None:
         return Step(refusal=Reason.QOS_CLASS, message="no step towards this size keeps the QoS class")
     sizes = _changed(pod, parted)

@@ -218,7 +218,8 @@ class Updater:
         if facts.advice is None and not facts.stated and wish is None:
             return decide(pod, facts, now, self._rules)
         attempt = self.attempts.get(key)
-        if attempt is None and pod.resize_progress not in (ResizeProgress.NONE, ResizeProgress.UNSEEN):
+        is_asked = pod.resize_progress not in (ResizeProgress.NONE, ResizeProgress.UNSEEN)
+        if is_asked and (attempt is None or (attempt.gives_way and pod.resize_pending is not None)):
             self._adopt(pod, facts)
         facts = self._completed(key, facts)
         if wish is None:

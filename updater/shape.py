@@ -4,7 +4,7 @@ Owns the rule that moves a limit with its request (VPA's proportion), the bounds
 class, which a resize never changes. Whether the memory may be lowered now is steps.py's matter.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -113,9 +113,10 @@ def with_sizes(pod: Pod, sizes: Mapping[str, Size]) -> dict[str, Size]:
     return {one.name: sizes.get(one.name) or size_of(one) for one in pod.containers}
 
 
-def kept_apart(pod: Pod, sizes: Mapping[str, Size]) -> dict[str, Size] | None:
+def kept_apart(pod: Pod, sizes: Mapping[str, Size], stated: Collection[str] = ()) -> dict[str, Size] | None:
     """The sizes with one unit of gap where all requests of a Burstable pod would meet their limits.
 
+    The request gives way, so that no bound is passed; a request that somebody stated stays, and its limit gives way.
     None where the QoS class would change whatever is done.
     """
     if pod.qos_class is QosClass.BEST_EFFORT:
@@ -126,7 +127,9 @@ def kept_apart(pod: Pod, sizes: Mapping[str, Size]) -> dict[str, Size] | None:
     if pod.qos_class is QosClass.GUARANTEED or found is QosClass.BEST_EFFORT:
         return None
     for name, size in sizes.items():
-        requests = size.requests
+        requests, limits = size.requests, size.limits
+        if name in stated and limits.cpu_millicores is not None:
+            return {**sizes, name: Size(requests, Resources(limits.cpu_millicores + 1, limits.memory_bytes))}
         if requests.cpu > 1:
             return {**sizes, name: Size(Resources(requests.cpu - 1, requests.memory_bytes), size.limits)}
         if requests.memory > 1:

@@ -36,12 +36,13 @@ from elastipod.kube.resources import (
 )
 from elastipod.kube.rows import decode_limit_range, decode_pod, decode_quota
 from elastipod.pods import Pod, Workload
-from elastipod.quantities import QuantityError, Resources, parse_cpu, parse_memory
+from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
 from elastipod.reasons import Reason
 from updater.asking import Answer, Outlook, answer_for
 from updater.attempt import Failed
 from updater.events import show_size
 from updater.patches import resize_body
+from updater.precheck import growth
 from updater.sender import what_it_means
 from updater.sizes import ASKED_ANNOTATION, BadSize, Size, size_of, stated_sizes
 from updater.usage import UsageBook
@@ -165,12 +166,16 @@ class Resizing:
         nodes = {node.name: node for node in picture.nodes}
         stated = {container: Size(asked.amounts) for container in {_container(asked, pod) for pod in pods}}
         await self._usage.refresh([pod.key for pod in pods])
-        answers = []
+        answers, granted = [], dict.fromkeys(nodes, NOTHING)
         for pod in pods:
             self.had.setdefault(pod.key, pod)
             node = nodes.get(pod.node_name)
-            room = node_room(node, picture.pods) if node is not None else None
+            room = node_room(node, picture.pods, granted[node.name]) if node is not None else None
             answer = answer_for(pod, stated, node, room, ranges, quotas, self._usage.of(pod.key), self._clock.now())
+            if answer.outlook is Outlook.READY:
+                # What one pod is given is not there for the next.
+                more, _ = growth(pod, answer.sizes)
+                granted[pod.node_name] += Resources(max(more.cpu, 0), max(more.memory, 0))
             refused = self._refused.get(pod.key)
             if refused is not None and answer.outlook is not Outlook.DONE:
                 answer = Answer(pod, Outlook.REFUSED, refused[0], refused[1], answer.goal, {})

@@ -76,6 +76,30 @@ async def test_without_room_it_waits_and_the_updater_does_it_when_room_frees() -
         assert attempt["because"] == "AskedByPerson"
 
 
+async def test_a_size_that_would_meet_its_limits_is_done_with_a_gap() -> None:
+    world = World()
+    await world.node()
+    await world.pod("web-a", cpu="100m", memory="64Mi", cpu_limit="200m", memory_limit="128Mi")
+    what = asked(cpu="500m", memory="256Mi")
+    await run(world, what)
+    await world.kubelet()
+    assert (await world.requests("web-a"), await world.limits("web-a")) == (
+        {"cpu": "500m", "memory": "256Mi"},
+        {"cpu": "501m", "memory": "256Mi"},
+    )
+    assert await run(world, what) == (["done Done"], 0)
+
+
+async def test_two_pods_are_not_given_the_same_room() -> None:
+    world = World()
+    await world.node(cpu="4")
+    owner = await world.deployment()
+    for name in ("web-a", "web-b"):
+        await world.pod(name, owner, cpu="100m")
+    found, code = await run(world, asked("web", resource=DEPLOYMENTS, cpu="3"))
+    assert (sorted(found), code) == (["waiting InProgress", "waiting NoRoom"], 3)
+
+
 async def test_a_dry_run_writes_nothing() -> None:
     world = World()
     await world.node()

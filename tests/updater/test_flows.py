@@ -245,6 +245,20 @@ async def test_a_deferred_resize_is_taken_up_after_a_restart_of_ours() -> None:
         assert (await world.requests("web-a"))["cpu"] == "100m"
 
 
+async def test_a_deferred_resize_of_somebody_else_takes_the_place_of_one_that_waits() -> None:
+    async with World() as world:
+        await world.node(cpu="2")
+        await world.pod("web-a", await world.deployment(), cpu="100m")
+        await world.pod("other", cpu="1500m")
+        await world.autoscaler(cpu="1")
+        await world.run()
+        assert outcome(world) == "Wanted NoRoom"
+        await world.resize("web-a", {"cpu": "1", "memory": "128Mi"})
+        await world.kubelet()
+        await world.run(2)
+        assert outcome(world) == "Deferred Deferred"
+
+
 async def test_memory_goes_down_in_steps_and_never_below_what_is_used() -> None:
     async with World(step_seconds=30.0) as world:
         await world.node()
