@@ -13,8 +13,7 @@ import msgspec
 
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
-from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
+from elastipod.kube.connection import Connection
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS
 from elastipod.localcluster import lifecycle
@@ -23,6 +22,7 @@ from elastipod.localcluster.kubelet import Admitted, Kubelet
 from elastipod.localcluster.localpod import LocalPod, new_local_pod, recovered
 from elastipod.localcluster.logs import read_log
 from elastipod.localcluster.manifests import Manifest, decode_manifest
+from elastipod.localcluster.podreports import PodReports
 from elastipod.localcluster.podsync import PodSync, told
 from elastipod.localcluster.recorder import Recorder
 from elastipod.localcluster.registration import NodeSettings, Registration
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 _PERIODIC_SECONDS: Final = 180.0
 _FIRST_PERIODIC_SECONDS: Final = 30.0
-_STATUS_BACKOFF: Final = Backoff(first_seconds=0.5, most_seconds=30.0)
+_STEP_BACKOFF: Final = Backoff(first_seconds=0.5, most_seconds=30.0)
 _STORE_RETRY_SECONDS: Final = 10.0
 _LEAST_WAIT_SECONDS: Final = 0.01
 
@@ -65,6 +65,7 @@ class LocalNode:
         self._checkpoint = checkpoint or MemoryCheckpoint()
         self._recorder = Recorder(connection, clock, "kubelet", settings.name)
         self._registration = Registration(connection, clock, settings, runtime.enforcement)
+        self._reports = PodReports(connection, clock, runtime)
         self._sync = PodSync(runtime, self.kubelet, self._recorder, clock)
         self._reflector = Reflector(
             connection,
@@ -168,7 +169,7 @@ class LocalNode:
             except Exception:
                 failures += 1
                 log.exception("node step failed", node=self.settings.name)
-                at = self._clock.now() + _STATUS_BACKOFF.delay_seconds(failures)
+                at = self._clock.now() + _STEP_BACKOFF.delay_seconds(failures)
             await self._wait(at)
 
     async def _wait(self, at: float | None) -> None:
@@ -343,46 +344,14 @@ class LocalNode:
             await self._delete(pod)
 
     async def _tell(self, pod: LocalPod, status: Json) -> None:
-        row = pod.row
-        if status == pod.told:
-            self._forget_runs(pod)
-            return
-        body = msgspec.json.encode({"metadata": {"uid": row.uid}, "status": status})
-        try:
-            await self._connection.patch(
-                PODS, row.namespace, row.name, body, patch_type=PatchType.MERGE, subresource="status"
-            )
-        except (NotFound, Conflict, Invalid, Forbidden) as error:
-            # The pod was replaced or removed; its watch will say so.
-            log.info("status not taken", pod=row.key, error=str(error))
-        except KubeError as error:
-            pod.failures += 1
-            self._due[row.uid] = self._clock.now() + _STATUS_BACKOFF.delay_seconds(pod.failures)
-            log.warning("status not written", pod=row.key, error=str(error))
-            return
-        pod.told, pod.failures = status, 0
-        self._forget_runs(pod)
-
-    def _forget_runs(self, pod: LocalPod) -> None:
-        for identity in pod.to_forget:
-            self.runtime.forget(identity)
-        pod.to_forget.clear()
+        self._again(pod, await self._reports.tell(pod, status))
 
     async def _delete(self, pod: LocalPod) -> None:
-        """The last word on a pod that was asked to go: nothing of it is left here."""
-        row = pod.row
-        if not pod.is_removed:
-            await self.runtime.remove_pod(pod.sandbox)
-            pod.is_removed = True
-        body = msgspec.json.encode({"gracePeriodSeconds": 0, "preconditions": {"uid": row.uid}})
-        try:
-            await self._connection.delete(PODS, row.namespace, row.name, body=body)
-        except (NotFound, Conflict):
-            pass
-        except KubeError as error:
-            pod.failures += 1
-            self._due[row.uid] = self._clock.now() + _STATUS_BACKOFF.delay_seconds(pod.failures)
-            log.warning("pod not deleted", pod=row.key, error=str(error))
+        self._again(pod, await self._reports.delete(pod))
+
+    def _again(self, pod: LocalPod, at: float | None) -> None:
+        if at is not None:
+            self._due[pod.row.uid] = min(at, self._due.get(pod.row.uid, at))
 
     async def _remove(self, pod: LocalPod) -> None:
         """A pod that is no longer in the API: ended without grace."""

@@ -100,23 +100,23 @@ class Supervisor:
     async def _spawn(self, command: PartCommand) -> asyncio.subprocess.Process:
         path = self._folder / "logs" / f"{command.name}.log"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        try:
-            # Not to be interrupted between the start and the note of it.
-            process = await asyncio.shield(
-                asyncio.create_subprocess_exec(
-                    *command.argv,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=descriptor,
-                    stderr=descriptor,
-                    env={**os.environ, **command.environment},
-                    start_new_session=True,
-                )
+        spawning = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *command.argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                env={**os.environ, **command.environment},
+                start_new_session=True,
             )
+        )
+        try:
+            return await asyncio.shield(spawning)
         finally:
+            # Told to end meanwhile: what was begun is known all the same, so that it is ended too.
+            self._running[command.name] = await spawning
+            self._remember()
             os.close(descriptor)
-        self._running[command.name] = process
-        self._remember()
-        return process
 
     def _remember(self) -> None:
         known = [_Remembered(name, pid, started_ticks(pid) or 0) for name, pid in self.process_ids.items()]
