@@ -101,6 +101,9 @@ class SimulatedRuntime:
         self._advance()
         found = self._containers.get(container_id)
         if found is not None:
+            if found.high_bytes is not None and (high_bytes is None or high_bytes > found.high_bytes):
+                # It goes on, and is held anew where even that is not enough.
+                self._let_go(found, self._clock.now())
             found.high_bytes = high_bytes
             self._enforce_all(found.run.spec.sandbox.uid)
 
