@@ -116,15 +116,21 @@ class KernelMemory:
         except OSError:
             return 0
 
+    def bounds(self, key: str) -> tuple[int | None, int | None]:
+        files = self._files.get(key)
+        if files is None:
+            return None, None
+        try:
+            return _limit(files.limit), files.high.number() if files.high is not None else None
+        except OSError:
+            return None, None
+
     def reading(self, key: str) -> MemoryReading | None:
         files = self._files.get(key)
         if files is None:
             return None
         try:
-            limit = files.limit.number()
-            if limit is not None and limit >= V1_UNLIMITED:
-                limit = None
-            current = files.usage.number() or 0
+            limit, current = _limit(files.limit), files.usage.number() or 0
             # memory.stat is dear, and matters near a mark only: none lies below three quarters of its limit.
             is_near = limit is not None and current >= _NEAR * limit
             return MemoryReading(
@@ -223,6 +229,11 @@ class _Opening:
         if failed is not None:
             for kept in self._opened:
                 kept.close()
+
+
+def _limit(file: KeptFile) -> int | None:
+    limit = file.number()
+    return None if limit is None or limit >= V1_UNLIMITED else limit
 
 
 def _raise(limit: KeptFile, swap: KeptFile | None, limit_bytes: int) -> None:

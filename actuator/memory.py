@@ -55,6 +55,10 @@ class Memory(Protocol):
         """Memory in use, quickly; 0 where the container is gone."""
         ...
 
+    def bounds(self, key: str) -> tuple[int | None, int | None]:
+        """Limit and hold, quickly."""
+        ...
+
     def reading(self, key: str) -> MemoryReading | None: ...
 
     def raise_limit(self, key: str, limit_bytes: int) -> None:

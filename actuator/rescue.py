@@ -66,6 +66,8 @@ class _Slot:
     guard: SpikeGuard
     mark: int = 0
     """The usage from which a closer look is worth it."""
+    bounds: tuple[int | None, int | None] = (None, None)
+    """Limit and hold as they were last seen."""
     armed_for: int = 0
     """The limit its usage marks belong to."""
 
@@ -80,6 +82,8 @@ class Rescue:
         self._on_outcome = on_outcome
         self.on_rearm: Callable[[str, int], None] = lambda _key, _limit: None
         self._slots: dict[str, _Slot] = {}
+        self._busy: dict[str, _Slot] = {}
+        """Those that are not calm: few, and looked after at each turn."""
 
     @property
     def keys(self) -> list[str]:
@@ -118,6 +122,7 @@ class Rescue:
 
     def drop(self, key: str) -> None:
         """Let go of a container: the hold is lifted, nothing is lowered."""
+        self._busy.pop(key, None)
         if self._slots.pop(key, None) is not None:
             if self._memory.holds:
                 self._try(key, lambda: self._memory.set_high(key, None))
@@ -138,19 +143,20 @@ class Rescue:
 
     def next_at(self) -> float:
         """When a guard wants to look without an event."""
-        return min((slot.guard.next_at for slot in self._slots.values()), default=math.inf)
+        return min((slot.guard.next_at for slot in self._busy.values()), default=math.inf)
 
     def due(self, now: float) -> list[str]:
-        return [key for key, slot in self._slots.items() if slot.guard.next_at <= now]
+        return [key for key, slot in self._busy.items() if slot.guard.next_at <= now]
 
     def sweep(self, keys: Iterable[str], now: float, *, closely: bool) -> None:
-        """The safety net beside the events: usage alone, or all that is to be known."""
+        """The safety net beside the events; `closely` sees also limits and holds that others changed."""
         found = []
         for key in keys:
             slot = self._slots.get(key)
-            if slot is not None and (
-                closely or slot.guard.phase is not Phase.CALM or self._memory.usage(key) >= slot.mark
-            ):
+            if slot is None:
+                continue
+            is_near = key in self._busy or self._memory.usage(key) >= slot.mark
+            if is_near or (closely and self._memory.bounds(key) != slot.bounds):
                 found.append(key)
         if found:
             self.look(found, now)
@@ -174,7 +180,9 @@ class Rescue:
                     asks.append(Ask(key, instruction.memory_bytes, slot.target.priority))
                 else:
                     self._do(key, instruction, now)
+            slot.bounds = (reading.limit_bytes, reading.high_bytes)
             self._note_limit(key, slot, reading.limit_bytes or 0, reading.tasks)
+            self._note_phase(key, slot)
         if asks:
             self._grant(asks, readings, now)
 
@@ -199,6 +207,13 @@ class Rescue:
         if slot is not None:
             for instruction in slot.guard.handle(event, now):
                 self._do(key, instruction, now)
+            self._note_phase(key, slot)
+
+    def _note_phase(self, key: str, slot: _Slot) -> None:
+        if slot.guard.phase is Phase.CALM:
+            self._busy.pop(key, None)
+        elif key in self._slots:
+            self._busy[key] = slot
 
     def _do(self, key: str, instruction: Instruction, now: float) -> None:
         match instruction:
@@ -239,6 +254,7 @@ class Rescue:
                 self._on_outcome(key, Failed(f"{error.strerror or error}"))
 
     def _forget(self, key: str) -> None:
+        self._busy.pop(key, None)
         if self._slots.pop(key, None) is not None:
             self._budget.give_back(key)
             self._memory.close(key)

@@ -86,11 +86,9 @@ class Actuator:
             decode_pod,
             clock,
             field_selector=f"spec.nodeName={settings.node_name}",
-            on_change=lambda *_: self.wake.set(),
+            on_change=self._note_change,
         )
-        self._policies = Reflector(
-            connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=lambda *_: self.wake.set()
-        )
+        self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_change)
         self._standings: dict[tuple[str, str], Standing] = {}
         self._targets: dict[str, Target] = {}
         self._memos: dict[str, Memo] = _memos(journal)
@@ -99,6 +97,7 @@ class Actuator:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._problem = ""
+        self._changed = True
         watcher.on_outcome = self._outcome_from_anywhere
 
     async def watch(self) -> None:
@@ -118,8 +117,17 @@ class Actuator:
         if not self._pods.synced:
             self._clock_again()
             return
+        if self._changed:
+            self._changed = False
+            self._decide()
+        self._ask_again()
+        self._numbers.node(len(self._targets), self._guard_restores())
+        await self._teller.tell_node(self._status())
+
+    def _decide(self) -> None:
+        """Who is protected, and what is new of it."""
         found = standings(
-            self._pods.items.values(), self._policies.items.values(), self._settings, self._locate, self._memos
+            self._pods.items.values(), self._policies.items.values(), self._settings, self._located, self._memos
         )
         self._standings = {(one.pod, one.container): one for one in found}
         wanted = {one.target.key: one.target for one in found if one.target is not None}
@@ -131,11 +139,12 @@ class Actuator:
         for key, target in fresh.items():
             self._targets[key] = target
             self._watcher.add(target)
-        self._ask_again()
-        self._numbers.node(len(self._targets), self._guard_restores())
         if any(one.reason is Reason.NOT_RUNNING for one in found):
             self._clock_again()
-        await self._teller.tell_node(self._status())
+
+    def _located(self, pod: Pod, container: Container) -> tuple[str, str] | None:
+        known = self._targets.get(target_key(pod, container))
+        return (known.pod_group, known.group) if known is not None else self._locate(pod, container)
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Facts about a pod: per container whether it is protected, why not, and what became of its last spike."""
@@ -205,6 +214,7 @@ class Actuator:
             self._journal.put({f"lease/{key}": record for key, record in records.items()})
         except OSError as error:
             self._problem = f"the journal {self._journal.path} can not be written: {error.strerror or error}"
+            self._changed = True
             raise
         self._problem = ""
 
@@ -246,7 +256,7 @@ class Actuator:
                 log.warning("container not protected", container=key, error=message)
             case Gone():
                 self._targets.pop(key, None)
-                self.wake.set()
+                self._note_change()
             case Watched():
                 pass
 
@@ -316,9 +326,13 @@ class Actuator:
         self._told.pop(key, None)
         self._accepted.pop(key, None)
 
+    def _note_change(self, *_: object) -> None:
+        self._changed = True
+        self.wake.set()
+
     def _clock_again(self) -> None:
         """A new container's group appears a moment after its status: look again soon."""
-        asyncio.get_running_loop().call_later(1.0, self.wake.set)
+        asyncio.get_running_loop().call_later(1.0, self._note_change)
 
     def _status(self) -> ElasticNodeStatus:
         mode = "Hold" if self._watcher.holds else "Raise"

@@ -39,6 +39,10 @@ class SimulatedMemory:
         usage = self._runtime.usage(self._targets[key].container_id) if key in self._targets else None
         return 0 if usage is None else usage.memory_bytes
 
+    def bounds(self, key: str) -> tuple[int | None, int | None]:
+        reading = self.reading(key)
+        return (None, None) if reading is None else (reading.limit_bytes, reading.high_bytes)
+
     def reading(self, key: str) -> MemoryReading | None:
         target = self._targets.get(key)
         usage = self._runtime.usage(target.container_id) if target is not None else None

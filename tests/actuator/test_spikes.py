@@ -1,0 +1,265 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actuator.budget import Ask, NodeBudget, share_out
+from actuator.spikes import (
+    MIB,
+    Accepted,
+    AskApi,
+    Granted,
+    Instruction,
+    MemoryReading,
+    Phase,
+    Refused,
+    Seen,
+    SpikeGuard,
+    SpikeRules,
+    Tell,
+    WantRoom,
+    WriteHigh,
+    WriteLimit,
+    gap,
+    gap_fraction,
+    gap_v1,
+    ladder,
+    seconds_to_kill,
+    spacing,
+)
+from elastipod.reasons import Reason
+
+RULES = SpikeRules()
+LIMIT = 100 * MIB
+MARK = LIMIT - gap(LIMIT, RULES)
+
+
+def guard(*, holds: bool = True, ceiling: int = 400 * MIB) -> SpikeGuard:
+    return SpikeGuard(RULES, holds=holds, spec_bytes=LIMIT, ceiling_bytes=ceiling)
+
+
+def full(limit: int = LIMIT, *, high: int | None = None, cache: int = 0, holds: bool = True) -> Seen:
+    mark = limit - (gap(limit, RULES) if holds else gap_v1(limit, RULES))
+    return Seen(MemoryReading(mark, limit, mark if holds and high is None else high, cache))
+
+
+def calm(limit: int = LIMIT) -> Seen:
+    return Seen(MemoryReading(limit // 2, limit, limit - gap(limit, RULES)))
+
+
+def reasons(instructions: list[Instruction]) -> list[Reason]:
+    return [one.reason for one in instructions if isinstance(one, Tell)]
+
+
+@pytest.mark.parametrize(
+    ("high", "share", "threads", "seconds"),
+    [(64, 0.05, 1, 0.7), (64, 0.1, 1, 5.5), (64, 0.2, 1, 43.7), (64, 0.1, 8, 0.7), (64, 0.1, 32, 0.2),
+     (128, 0.1, 1, 10.9), (128, 0.2, 8, 10.9), (256, 0.05, 8, 0.3), (256, 0.1, 32, 0.7)],
+)  # fmt: skip
+def test_the_time_to_the_kill_is_the_kernels(high: int, share: float, threads: int, seconds: float) -> None:
+    assert seconds_to_kill(high * MIB, int(high * (1 + share) * MIB), threads) == pytest.approx(seconds, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("high", "threads", "share"),
+    [(256, 8, 0.057), (1024, 8, 0.036), (4096, 8, 0.03), (256, 64, 0.11), (1024, 64, 0.072)],
+)
+def test_the_gap_gives_the_wanted_time(high: int, threads: int, share: float) -> None:
+    assert gap_fraction(high * MIB, 0.5, threads) == pytest.approx(share, rel=0.06)
+
+
+@given(st.integers(1, 1 << 40), st.integers(0, 5000))
+def test_a_gap_lies_within_a_fifth_and_in_whole_pages(limit: int, tasks: int) -> None:
+    found = gap(limit, RULES, tasks)
+    assert 0 <= found <= limit * 0.2
+    assert found % 4096 == 0
+    if limit >= 200 * MIB:
+        assert found >= limit * 0.05 - 4096
+
+
+@given(st.integers(32 * MIB, 1 << 40))
+def test_the_ladder_has_a_rung_for_each_step(limit: int) -> None:
+    rungs = ladder(limit, limit, RULES)
+    assert rungs[0] == limit - gap_v1(limit, RULES)
+    assert {second - first for first, second in itertools.pairwise(rungs)} == {spacing(limit, RULES)}
+
+
+def test_on_v2_the_spec_is_asked_before_the_cgroup_is_written() -> None:
+    one = guard()
+    [want] = one.handle(full(), 0.0)
+    assert isinstance(want, WantRoom)
+    assert one.handle(Granted(want.memory_bytes), 0.0) == [AskApi(LIMIT + want.memory_bytes)]
+    raised = LIMIT + want.memory_bytes
+    written = one.handle(Accepted(raised), 0.05)
+    assert written[:2] == [WriteLimit(raised), WriteHigh(raised - gap(raised, RULES))]
+    assert reasons(written) == [Reason.RAISED]
+
+
+def test_on_v2_the_cgroup_goes_first_only_when_the_api_is_silent() -> None:
+    one = guard()
+    one.handle(full(), 0.0)
+    one.handle(Granted(32 * MIB), 0.0)
+    assert one.handle(full(), 0.1) == []
+    late = one.next_at
+    written = one.handle(full(), late)
+    assert WriteLimit(LIMIT + 32 * MIB) in written
+    assert late <= RULES.answer_seconds
+    assert one.handle(Accepted(LIMIT + 32 * MIB), late + 1) == []
+
+
+def test_on_v1_the_cgroup_goes_first_and_the_spec_follows() -> None:
+    one = guard(holds=False)
+    one.handle(full(holds=False), 0.0)
+    found = one.handle(Granted(32 * MIB), 0.0)
+    assert found[0] == WriteLimit(LIMIT + 32 * MIB)
+    assert found[-1] == AskApi(LIMIT + 32 * MIB)
+
+
+def test_a_stale_event_raises_nothing() -> None:
+    assert guard().handle(calm(), 0.0) == []
+
+
+def test_page_cache_is_no_need_and_is_told_once_a_second() -> None:
+    one = guard()
+    cache = full(cache=MARK // 2)
+    assert reasons(one.handle(cache, 0.0)) == [Reason.PAGE_CACHE]
+    assert one.handle(cache, 0.5) == []
+    assert reasons(one.handle(cache, 1.1)) == [Reason.PAGE_CACHE]
+    assert one.phase is Phase.CALM
+
+
+def test_a_hold_without_room_ends_at_its_deadline() -> None:
+    one = guard()
+    one.handle(full(), 0.0)
+    assert one.handle(Granted(0), 0.0) == []
+    assert [type(found) for found in one.handle(full(), 4.9)] == [WantRoom]
+    assert one.next_at == 5.0
+    found = one.handle(full(), 5.0)
+    assert found[0] == WriteHigh(None)
+    assert reasons(found) == [Reason.NODE_BUDGET_EMPTY]
+    assert one.handle(full(), 6.0) == []
+    assert one.handle(calm(), 7.0) == []
+    assert one.phase is Phase.CALM
+
+
+def test_a_hold_ends_before_the_liveness_probe_kills() -> None:
+    one = SpikeGuard(RULES, holds=True, spec_bytes=LIMIT, ceiling_bytes=4 * LIMIT, deadline_seconds=1.6)
+    one.handle(full(), 0.0)
+    one.handle(Granted(0), 0.0)
+    assert one.next_at == 1.6
+
+
+def test_a_refused_raise_waits_for_the_deadline_and_names_the_reason() -> None:
+    one = guard()
+    one.handle(full(), 0.0)
+    one.handle(Granted(32 * MIB), 0.0)
+    one.handle(Refused(Reason.QUOTA_EXCEEDED), 0.1)
+    assert reasons(one.handle(full(), 5.0)) == [Reason.QUOTA_EXCEEDED]
+
+
+def test_nothing_is_raised_above_the_ceiling() -> None:
+    one = guard(ceiling=LIMIT + 8 * MIB)
+    assert one.handle(full(), 0.0) == [WantRoom(8 * MIB)]
+    at_ceiling = guard(ceiling=LIMIT)
+    found = at_ceiling.handle(full(), 0.0)
+    assert found[0] == WriteHigh(None)
+    assert reasons(found) == [Reason.AT_CEILING]
+
+
+def test_a_leak_is_not_fed_for_ever() -> None:
+    one = guard(ceiling=1 << 50, holds=False)
+    limit, told = LIMIT, []
+    for number in range(5):
+        found = one.handle(full(limit, holds=False), number * 60.0)
+        told += reasons(found)
+        for want in found:
+            if isinstance(want, WantRoom):
+                one.handle(Granted(want.memory_bytes), number * 60.0)
+                limit += want.memory_bytes
+        one.handle(Seen(MemoryReading(limit // 2, limit)), number * 60.0 + 1)
+    assert told == [Reason.LEAK_SUSPECTED] * 2
+
+
+def test_steps_of_one_spike_double() -> None:
+    one = guard(ceiling=1 << 50, holds=False)
+    limit, steps = LIMIT, []
+    for number in range(4):
+        [want] = one.handle(full(limit, holds=False), number * 0.01)
+        assert isinstance(want, WantRoom)
+        steps.append(want.memory_bytes)
+        one.handle(Granted(want.memory_bytes), number * 0.01)
+        limit += want.memory_bytes
+    assert [step // steps[0] for step in steps] == [1, 2, 4, 8]
+
+
+def test_the_hold_follows_the_limit_whoever_changed_it() -> None:
+    one = guard()
+    assert one.handle(Seen(MemoryReading(0, LIMIT, None)), 0.0) == [WriteHigh(MARK)]
+    larger = 2 * LIMIT
+    assert one.handle(Seen(MemoryReading(0, larger, MARK)), 1.0) == [WriteHigh(larger - gap(larger, RULES))]
+
+
+def test_a_spec_that_has_it_already_is_not_asked_again() -> None:
+    one = guard()
+    one.spec_bytes = 2 * LIMIT
+    one.handle(full(), 0.0)
+    assert WriteLimit(LIMIT + 32 * MIB) in one.handle(Granted(32 * MIB), 0.0)
+
+
+events = st.one_of(
+    st.tuples(st.integers(0, 300), st.integers(0, 300), st.none() | st.integers(50, 300)).map(
+        lambda drawn: Seen(
+            MemoryReading(drawn[0] * MIB, None if drawn[2] is None else drawn[2] * MIB, drawn[1] * MIB, drawn[1] * MIB)
+        )
+    ),
+    st.integers(0, 64).map(lambda number: Granted(number * MIB)),
+    st.integers(90, 500).map(lambda number: Accepted(number * MIB)),
+    st.just(Refused(Reason.FORBIDDEN)),
+)
+
+
+@given(st.booleans(), st.lists(st.tuples(st.floats(0, 3), events), max_size=40))
+def test_no_patch_carries_less_than_was_written_and_no_hold_outlives_its_deadline(
+    holds: bool, drawn: list[tuple[float, Seen | Granted | Accepted | Refused]]
+) -> None:
+    one = guard(holds=holds, ceiling=1 << 50)
+    now = 0.0
+    for wait, event in drawn:
+        now += wait
+        before = one.written_bytes
+        for found in one.handle(event, now):
+            if isinstance(found, AskApi):
+                assert found.limit_bytes >= min(before, one.written_bytes)
+            if isinstance(found, WriteLimit):
+                assert found.limit_bytes <= max(one.written_bytes, one.spec_bytes)
+        if holds and isinstance(event, Seen) and event.reading.limit_bytes is not None:
+            assert one.next_at > now or one.phase is Phase.ASKED
+
+
+def test_room_goes_to_the_important_first_and_to_equals_alike() -> None:
+    asks = [Ask("a", 100, 0), Ask("b", 100, 0), Ask("c", 50, 10)]
+    assert share_out(asks, 120) == {"c": 50, "a": 35, "b": 35}
+    assert share_out([Ask("a", 10), Ask("b", 100)], 60) == {"a": 10, "b": 50}
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 5)), max_size=20), st.integers(0, 3000))
+def test_shares_never_exceed_what_is_free_nor_what_was_asked(drawn: list[tuple[int, int]], free: int) -> None:
+    asks = [Ask(str(number), amount, priority) for number, (amount, priority) in enumerate(drawn)]
+    shares = share_out(asks, free)
+    assert sum(shares.values()) <= free
+    assert all(0 <= shares[ask.key] <= ask.memory_bytes for ask in asks)
+
+
+def test_a_grant_counts_until_it_is_used_or_its_time_is_over() -> None:
+    budget = NodeBudget(reserve_bytes=100, grant_seconds=10)
+    assert budget.free(1000, 0.0) == 900
+    budget.take("a", 300, used_bytes=50, now=0.0)
+    assert budget.free(1000, 0.0) == 600
+    budget.use("a", 150)
+    assert budget.free(900, 1.0) == 600
+    assert budget.free(900, 10.0) == 800
+    budget.take("a", 5000, used_bytes=0, now=20.0)
+    assert budget.free(900, 20.0) == 0
+    budget.give_back("a")
+    assert budget.free(900, 20.0) == 800
