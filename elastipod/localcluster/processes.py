@@ -154,8 +154,7 @@ class ProcessRuntime:
         if process is None or process.run.state is not RunState.RUNNING:
             return
         if kill:
-            with contextlib.suppress(OSError):
-                self._hands.kill(self._group(process))
+            self._kill(process)
         else:
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(process.process_handle, signal.SIGTERM)
@@ -175,6 +174,8 @@ class ProcessRuntime:
         while self._clock.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 self._hands.kill(pod_group(sandbox))
+            for one in own:
+                self._kill(one)
             if not self._hands.processes(pod_group(sandbox)) and not any(_has_shim(one) for one in own):
                 break
             await self._clock.sleep(0.01)
@@ -202,6 +203,14 @@ class ProcessRuntime:
 
     def _group(self, process: _Process) -> str:
         return container_group(process.run.spec.sandbox, process.run.spec.container_id)
+
+    def _kill(self, process: _Process) -> None:
+        """All in its group; and the process itself, should it have been moved elsewhere."""
+        with contextlib.suppress(OSError):
+            self._hands.kill(self._group(process))
+        if process.process_handle >= 0:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(process.process_handle, signal.SIGKILL)
 
     def _apply(self, group: str, limits: GroupLimits, whose: str) -> None:
         try:

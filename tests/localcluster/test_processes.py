@@ -220,3 +220,28 @@ async def test_how_a_run_ended_is_kept_until_the_api_knows(tmp_path: Path) -> No
         await here.clock.sleep(0.3)
         assert list(tmp_path.glob("pods/*/*/run.json")) == []
         assert here.hands.processes("kubepods") == []
+
+
+async def test_a_container_whose_group_was_left_is_ended_all_the_same(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("web", [python(HOLD.format(mib=1))])
+        pod = await here.until("web", lambda one: one.is_ready and bool(here.pids_of(one)))
+        pid = here.pids_of(pod)[0]
+        here.hands.create("elsewhere")
+        here.hands.add_process("elsewhere", pid)
+        await here.delete("web", grace=0)
+        async with asyncio.timeout(10):
+            while Path(f"/proc/{pid}").exists():
+                await here.clock.sleep(0.02)
+
+
+async def test_a_refused_resize_does_not_become_real_when_the_container_restarts(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("web", [python(HOLD.format(mib=1), memory="16Mi", memory_limit="64Mi")])
+        pod = await here.until("web", lambda one: one.is_ready and bool(here.pids_of(one)))
+        await here.resize("web", requests={"memory": "4Gi"}, limits={"memory": "8Gi"})
+        await here.until("web", lambda one: one.resize_progress is ResizeProgress.INFEASIBLE)
+        os.kill(here.pids_of(pod)[0], signal.SIGKILL)
+        pod = await here.until("web", lambda one: one.containers[0].restart_count == 1 and one.is_ready)
+        assert here.limit_of(pod) == 64 * MIB
+        assert pod.containers[0].allocated == Resources(100, 16 * MIB)
