@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.access import AccessError, load_access
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError
 from elastipod.kube.http import HttpConnection
 from elastipod.kube.leadership import Leadership
 from elastipod.loop import Health, Part, apscheduler_ticker, run_part
@@ -25,6 +26,8 @@ from elastipod.settings import SettingsError, load_all
 from elastipod.telemetry import Metrics, configure_logging, get_logger
 
 log = get_logger(__name__)
+
+_END_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,13 @@ def run_process(
     make: Callable[[Surroundings[S]], ExplainingPart],
     *,
     elects_leader: bool,
+    at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told."""
+    """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told.
+
+    `at_end` is what the part does last, while it may still write.
+    """
     try:
         arguments = sys.argv[1:] if argv is None else argv
         own, settings = load_all((ProcessSettings, settings_type), arguments, os.environ)
@@ -100,7 +107,7 @@ def run_process(
         return 2
     clock = SystemClock()
     connection = HttpConnection(access, clock)
-    return asyncio.run(_serve(name, own, settings, make, connection, clock, elects_leader=elects_leader))
+    return asyncio.run(_serve(name, own, settings, make, connection, clock, elects_leader=elects_leader, at_end=at_end))
 
 
 async def _serve(
@@ -112,6 +119,7 @@ async def _serve(
     clock: Clock,
     *,
     elects_leader: bool,
+    at_end: Callable[[Any], Coroutine[Any, Any, None]] | None,
 ) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -126,7 +134,13 @@ async def _serve(
     async def work(to: Connection) -> None:
         part = working.part = make(Surroundings(to, clock, settings, metrics, address))
         health.interval_seconds = part.interval_seconds
-        await run_part(part, clock, apscheduler_ticker, health)
+        try:
+            await run_part(part, clock, apscheduler_ticker, health)
+        finally:
+            if at_end is not None:
+                with suppress(KubeError, TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await at_end(part)
 
     leading: Leadership | None = None
     if elects_leader:

@@ -13,7 +13,7 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
 
 def main() -> int:
     """Run until told to stop."""
-    return run_process("recommender", RecommenderSettings, _make, elects_leader=True)
+    return run_process("recommender", RecommenderSettings, _make, elects_leader=True, at_end=Recommender.save)
 
 
 if __name__ == "__main__":

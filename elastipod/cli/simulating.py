@@ -44,10 +44,10 @@ def make_actuator(around: Surroundings, settings: ActuatorSettings = ACTUATOR_SE
     )
 
 
-def simulated_parts() -> list[PartProgram]:
-    """All of elastipod."""
+def simulated_parts(*, elects_leader: bool = True) -> list[PartProgram]:
+    """All of elastipod; with or without Leases, whose renewals are a good part of a run."""
     return [
-        PartProgram("recommender", make_recommender, elects_leader=True),
-        PartProgram("updater", make_updater, elects_leader=True),
+        PartProgram("recommender", make_recommender, elects_leader=elects_leader),
+        PartProgram("updater", make_updater, elects_leader=elects_leader),
         PartProgram("actuator", make_actuator, on_every_node=True),
     ]

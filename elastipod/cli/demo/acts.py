@@ -21,7 +21,8 @@ from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JO
 from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, show_memory
 
-_MIB: Final = 1024 * 1024
+NODE_CPU: Final = 2000
+"""Millicores that the demo's node says it has."""
 _READS: Final = 20_000
 _LIMIT: Final = "96Mi"
 _LEAP_MIB: Final = 200
@@ -126,8 +127,8 @@ async def oversized_service(stage: Stage) -> None:
     web = container(
         "web",
         command("service.py", "40", "0.04"),
-        {"cpu": "2", "memory": "768Mi"},
-        {"cpu": "3", "memory": "1Gi"},
+        {"cpu": "1", "memory": "768Mi"},
+        {"cpu": "1500m", "memory": "1Gi"},
     )
     await create(stage, DEPLOYMENTS, deployment("web", web, {}, {"cpu": "40m", "memory": "50Mi"}))
     await create(stage, AUTOSCALERS, autoscaler("web"))
@@ -147,7 +148,7 @@ async def service_shrinks(stage: Stage, before: Pod) -> dict[str, Any]:
         if pod is None or pod.uid != before.uid:
             return pod
         actual = pod.containers[0].actual_requests
-        small = actual is not None and actual.cpu <= has.requests.cpu // 4 and actual.memory <= has.requests.memory // 3
+        small = actual is not None and actual.cpu <= has.requests.cpu // 8 and actual.memory <= has.requests.memory // 8
         return pod if small else None
 
     after = await stage.observer.until("the service shrinks", 60, look)
@@ -175,22 +176,22 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
     """Neighbours give what they do not use; one gets it back."""
     switch = f"{stage.folder}/busy"
     for name in ("cache", "index"):
-        spec = container(name, command("service.py", "20", "0.05", switch), {"cpu": "1700m", "memory": "64Mi"})
+        spec = container(name, command("service.py", "20", "0.05", switch), {"cpu": "900m", "memory": "64Mi"})
         # Where pods are simulated, the cache becomes busy by itself.
         usage = (
-            {"steps": [[0, "50m", "30Mi"], [26, "1600m", "30Mi"]]}
+            {"steps": [[0, "50m", "30Mi"], [26, "800m", "30Mi"]]}
             if name == "cache"
             else {"cpu": "50m", "memory": "30Mi"}
         )
         await create(stage, DEPLOYMENTS, deployment(name, spec, {"elastipod.io/donate": "true"}, usage))
     donors = [await stage.observer.until_running(name) for name in ("cache", "index")]
     held = {pod.name: pod.containers[0].requests.cpu for pod in donors}
-    stage.story.tell("Two neighbours reserve 1.7 cores each and use 0.05. The node is full by requests.")
-    spec = container("report", command("batch.py", "8"), {"cpu": "1500m", "memory": "32Mi"})
-    await create(stage, JOBS, job("report", spec, {}, {"cpu": "20m", "memory": "12Mi", "seconds": 8}))
+    stage.story.tell("Two neighbours reserve 0.9 cores each and use 0.05. The node is full by requests.")
+    spec = container("report", command("batch.py", "6"), {"cpu": "900m", "memory": "32Mi"})
+    await create(stage, JOBS, job("report", spec, {}, {"cpu": "20m", "memory": "12Mi", "seconds": 6}))
     created = stage.clock.monotonic()
     await stage.observer.until("the report is seen as pending", 10, lambda: _pending(stage, "report"))
-    stage.story.tell("A report wants 1.5 cores: no node has them free, so it is pending.")
+    stage.story.tell("A report wants 0.9 cores: no node has them free, so it is pending.")
     report = await stage.observer.until_running("report", 60)
     waited = stage.clock.monotonic() - created
     gave = {pod.name: _cpu_now(stage, pod) for pod in donors}
@@ -211,6 +212,8 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
     back = stage.clock.monotonic() - began
     stage.story.good(f"After {back:.1f} s a donor has its own back.")
     now = [stage.observer.pod(name) for name in ("cache", "index")]
+    for name in ("cache", "index"):
+        await stage.connection.delete(DEPLOYMENTS, NAMESPACE, name)
     return {
         "kills": sum(1 for pod in now if pod and pod.containers[0].last_termination),
         "restarts": sum(pod.containers[0].restart_count for pod in now if pod),
@@ -225,7 +228,7 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
 
 async def resize_waits(stage: Stage) -> dict[str, Any]:
     """A resize without room waits for a neighbour's end."""
-    spec = container("batch", command("batch.py", "6"), {"cpu": "1200m", "memory": "32Mi"})
+    spec = container("batch", command("batch.py", "6"), {"cpu": "1600m", "memory": "32Mi"})
     await create(
         stage,
         JOBS,
@@ -233,8 +236,8 @@ async def resize_waits(stage: Stage) -> dict[str, Any]:
     )
     await stage.observer.until_running("batch")
     before = await stage.observer.until_running("web")
-    free = 4000 - sum(pod.containers[0].requests.cpu for pod in stage.observer.all_pods() if not pod.is_terminal)
-    wanted = before.containers[0].requests.cpu + max(free, 0) + 600
+    free = NODE_CPU - sum(pod.containers[0].requests.cpu for pod in stage.observer.all_pods() if not pod.is_terminal)
+    wanted = before.containers[0].requests.cpu + max(free, 0) + 300
     stage.story.tell(
         f"A person asks for {format_cpu(wanted)} for the service; the node has {format_cpu(max(free, 0))} free."
     )

@@ -27,7 +27,6 @@ from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.connection import Connection
 
-_NODE_CPU: Final = 4000
 _NODE_MEMORY: Final = 2 * 1024**3
 _TITLES: Final = {
     "a": "(a) A job whose memory leaps past its limit",
@@ -138,7 +137,7 @@ async def _play(story: Story, *, simulated: bool) -> dict[str, Any]:
             f"demo-{os.getpid()}",
             str(folder / "cluster"),
             simulated=simulated,
-            cpu_millicores=_NODE_CPU,
+            cpu_millicores=acts.NODE_CPU,
             memory_bytes=_NODE_MEMORY,
             with_parts=False,
             usage_seconds=1.0,
