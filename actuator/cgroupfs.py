@@ -47,7 +47,7 @@ class KeptFile:
 
     def number(self) -> int | None:
         """The number it holds; None for `max`."""
-        text = os.pread(self.fd, 64, 0).strip()
+        text = os.pread(self.fd, 64, 0).partition(b"\n")[0]
         return None if text == b"max" else int(text)
 
     def write(self, value: str) -> None:
@@ -98,7 +98,7 @@ class CgroupFs:
 
     def number(self, group: str, file: str) -> int | None:
         """The number in a file; None for `max`."""
-        text = self.text(group, file).strip()
+        text = self.text(group, file).partition("\n")[0]
         return None if text == "max" else int(text)
 
     def write(self, write: CgroupWrite) -> None:
@@ -295,7 +295,7 @@ def _checked(file: str) -> str:
 
 
 def _write_all(fd: int, value: str) -> None:
-    data = value.encode("ascii")
+    data = value.encode("ascii") + b"\n"
     # A cgroup file takes a value with one call, or not at all.
     if os.pwrite(fd, data, 0) != len(data):
         raise OSError(errno.EIO, f"only a part of {value!r} was taken")

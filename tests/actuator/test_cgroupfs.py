@@ -1,0 +1,121 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from actuator.cgroup import CgroupWrite
+from actuator.cgroupfs import BadGroup, CgroupFs, NoCgroups
+from actuator.kernelmemory import KernelMemory, reclaimable
+from actuator.nodehands import NodeHands
+from elastipod.localcluster.hands import CgroupHands, GroupLimits, GroupUsage
+from tests.actuator.trees import GROUP, MIB, POD, target, v2_tree
+
+
+def test_a_node_gets_its_hands(tmp_path: Path) -> None:
+    hands: CgroupHands = NodeHands(v2_tree(tmp_path / "cg"))
+    assert hands.enforcement == "cgroup v2"
+    hands.apply(GROUP, GroupLimits(250, 500, 64 * MIB))
+    assert hands.read(GROUP) == GroupLimits(250, 500, 64 * MIB)
+    assert hands.usage(GROUP) == GroupUsage(2.5, MIB, MIB)
+    assert hands.oom_kills(GROUP) == 2
+    assert hands.children(POD) == ["c1"]
+    assert hands.children("kubepods/none") == []
+    assert hands.processes("kubepods/none") == []
+
+
+def test_pressure_is_a_fraction_of_time(tmp_path: Path) -> None:
+    assert NodeHands(v2_tree(tmp_path / "cg")).pressure(GROUP) == 0.125
+
+
+@pytest.mark.parametrize(
+    "group", ["", "/", "..", "../x", "kubepods/../..", "a//b", "a/\0", "a b", "é", "x" * 300, "a/."]
+)
+def test_no_name_leads_out_of_the_tree(tmp_path: Path, group: str) -> None:
+    fs = CgroupFs(v2_tree(tmp_path / "cg"))
+    with pytest.raises(BadGroup):
+        fs.text(group, "memory.max")
+    with pytest.raises(BadGroup):
+        fs.create(group)
+
+
+@pytest.mark.parametrize("file", ["", "../x", "a/b", ".", "..", ".hidden"])
+def test_no_file_name_leads_out_of_its_group(tmp_path: Path, file: str) -> None:
+    with pytest.raises(BadGroup):
+        CgroupFs(v2_tree(tmp_path / "cg")).text(GROUP, file)
+
+
+def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "memory.max").write_text("1\n")
+    (root / POD / "link").symlink_to(outside)
+    (root / GROUP / "memory.max").unlink()
+    (root / GROUP / "memory.max").symlink_to(outside / "memory.max")
+    fs = CgroupFs(root)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
+        fs.text(f"{POD}/link", "memory.max")
+    with pytest.raises(OSError, match="symbolic"):
+        fs.write(CgroupWrite(GROUP, "memory.max", "2"))
+    assert (outside / "memory.max").read_text() == "1\n"
+    assert fs.children(POD) == ["c1"]
+
+
+def test_a_file_that_may_lack_is_passed_over_and_no_other(tmp_path: Path) -> None:
+    fs = CgroupFs(v2_tree(tmp_path / "cg"))
+    fs.write(CgroupWrite(GROUP, "memory.memsw.limit_in_bytes", "1", may_lack=True))
+    with pytest.raises(FileNotFoundError):
+        fs.write(CgroupWrite(GROUP, "memory.none", "1"))
+    with pytest.raises(FileNotFoundError):
+        fs.write(CgroupWrite("kubepods/gone", "memory.memsw.limit_in_bytes", "1", may_lack=True))
+
+
+def test_a_machine_without_cgroups_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NoCgroups, match="neither cgroup v2 nor v1"):
+        CgroupFs(tmp_path)
+
+
+def test_where_memory_is_on_v1_a_hybrid_mount_counts_as_v1(tmp_path: Path) -> None:
+    for folder in ("memory", "cpu,cpuacct", "unified"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "unified" / "cgroup.controllers").write_text("")
+    fs = CgroupFs(tmp_path)
+    assert fs.version == 1
+    fs.create("kubepods")
+    assert (tmp_path / "cpu,cpuacct" / "kubepods").is_dir()
+    assert (tmp_path / "memory" / "kubepods").is_dir()
+    assert not (tmp_path / "unified" / "kubepods").exists()
+
+
+def test_two_clusters_do_not_meet(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg", "one/kubepods", "two/kubepods")
+    CgroupFs(root, "one").write(CgroupWrite("kubepods", "memory.max", "4096"))
+    assert CgroupFs(root, "two").number("kubepods", "memory.max") == 100 * MIB
+
+
+def test_a_raise_goes_to_the_pod_by_as_much_and_never_lowers(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    memory = KernelMemory(CgroupFs(root))
+    memory.open(target())
+    memory.raise_limit(GROUP, 150 * MIB)
+    memory.raise_limit(GROUP, 120 * MIB)
+    assert (root / GROUP / "memory.max").read_text().split()[0] == str(150 * MIB)
+    assert (root / POD / "memory.max").read_text().split()[0] == str(150 * MIB)
+    memory.close_all()
+
+
+def test_a_container_that_is_gone_reads_as_nothing(tmp_path: Path) -> None:
+    memory = KernelMemory(CgroupFs(v2_tree(tmp_path / "cg")))
+    assert memory.reading(GROUP) is None
+    assert memory.usage(GROUP) == 0
+    with pytest.raises(FileNotFoundError):
+        memory.open(target("kubepods/burstable/pod1/none"))
+    assert len(os.listdir("/proc/self/fd")) < 1000
+
+
+def test_what_can_be_reclaimed_is_file_pages_and_not_tmpfs() -> None:
+    v1 = b"cache 99\nrss 5\ninactive_file 7\ntotal_inactive_file 30\ntotal_active_file 4\ntotal_unevictable 0\n"
+    assert reclaimable(v1, v2=False) == 34
+    v2 = b"anon 5\nfile 99\nshmem 60\ninactive_file 30\nactive_file 4\nslab_reclaimable 2\nslab_unreclaimable 9"
+    assert reclaimable(v2, v2=True) == 36
+    assert reclaimable(b"", v2=True) == 0
