@@ -26,7 +26,6 @@ class Node:
     """What one process holds of its node."""
 
     def __init__(self) -> None:
-        self.watcher: Watcher | None = None
         self.heartbeat: Heartbeat | None = None
 
     def make(self, around: Surroundings[ActuatorSettings]) -> Actuator:
@@ -40,12 +39,12 @@ class Node:
         journal = Journal(folder, boot_id())
         self.heartbeat = Heartbeat(folder)
         budget = NodeBudget(settings.amount("node_reserve"))
-        self.watcher = Watcher(KernelMemory(fs), settings.rules, budget, around.clock, self.heartbeat)
+        watcher = Watcher(KernelMemory(fs), settings.rules, budget, around.clock, self.heartbeat)
         actuator = Actuator(
             around.connection,
             around.clock,
             settings,
-            self.watcher,
+            watcher,
             Places(fs).locate,
             journal=journal,
             metrics=around.metrics,
@@ -54,13 +53,10 @@ class Node:
             release=lambda record: _release(settings.cgroup_root, record),
         )
         gc.freeze()
-        self.watcher.start()
         return actuator
 
     def stop(self) -> None:
-        """Leave nothing held, and tell the guard so."""
-        if self.watcher is not None:
-            self.watcher.stop()
+        """The watcher has let go of everything: tell the guard so."""
         if self.heartbeat is not None:
             self.heartbeat.stop()
 

@@ -1,6 +1,6 @@
 """Containers' memory, as the rescue sees and sets it.
 
-Owns the words and the protocol; kernelmemory.py fulfils it on this machine's cgroups, simulatedmemory.py in thought.
+Owns the words and the protocol; kernelmemory.py fulfils it on this machine's cgroups, simulated.py in thought.
 """
 
 from dataclasses import dataclass

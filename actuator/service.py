@@ -50,6 +50,10 @@ class SpikeWatcher(Protocol):
 
     def answer(self, key: str, answer: Accepted | Refused) -> None: ...
 
+    async def run(self) -> None:
+        """For ever; leaves nothing held when cancelled."""
+        ...
+
 
 class Actuator:
     """Protects the containers of one node. `journal` None remembers nothing over a restart (a simulation's)."""
@@ -79,7 +83,14 @@ class Actuator:
         self._numbers = Numbers(metrics or Metrics())
         self._teller = Teller(connection, clock, settings.node_name)
         backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.5)
-        self._asker = Asker(connection, clock, backoff, self._on_answer, spread or random.Random(0))
+        self._asker = Asker(
+            connection,
+            clock,
+            backoff,
+            self._on_answer,
+            spread or random.Random(0),
+            settle_seconds=0.0 if watcher.holds else settings.settle_seconds,
+        )
         self._pods = Reflector(
             connection,
             PODS,
@@ -101,14 +112,15 @@ class Actuator:
         watcher.on_outcome = self._outcome_from_anywhere
 
     async def watch(self) -> None:
-        """Keep the node's pods and the policies fresh, for ever."""
+        """Keep the node's pods and the policies fresh, and the watcher at work, for ever."""
         self._loop = asyncio.get_running_loop()
-        tasks = [asyncio.create_task(self._pods.run()), asyncio.create_task(self._policies.run())]
+        tasks = [asyncio.create_task(one.run()) for one in (self._pods, self._policies, self._watcher)]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._asker.stop()
 
     async def run_once(self) -> None:

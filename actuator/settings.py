@@ -34,6 +34,8 @@ class ActuatorSettings:
     """No hold lasts longer; pods with a nearer liveness deadline are let go before it."""
     answer_seconds: float = 1.0
     """So long the API has to accept a raise; then the cgroup is raised first and the request repeated."""
+    settle_seconds: float = 0.25
+    """Where there is no hold (cgroup v1), the API is asked when the raises have paused this long."""
     step_fraction: float = 0.25
     """A raise is at least this share of the container's limit; the next of the same spike are larger."""
     step_least: str = "32Mi"

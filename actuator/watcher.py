@@ -4,6 +4,7 @@ Owns epoll, the sweep beside it (v1's marks do not see kernel memory), the heart
 right to run first. Decides nothing. Arming usage marks takes milliseconds each and so has a thread of its own.
 """
 
+import asyncio
 import ctypes
 import errno
 import os
@@ -61,6 +62,14 @@ class Watcher:
             threading.Thread(target=self._run, name="watcher", daemon=True),
             threading.Thread(target=self._arm_for_ever, name="marks", daemon=True),
         )
+
+    async def run(self) -> None:
+        """From start to stop, for an event loop's task."""
+        self.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.stop()
 
     # From any thread.
 
