@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -22,6 +22,9 @@ from elastipod.localcluster.cluster import ClusterError, ClusterFacts, read_fact
 from elastipod.localcluster.runfolder import started_ticks
 from elastipod.quantities import QuantityError, parse_cpu, parse_memory
 
+if TYPE_CHECKING:
+    from elastipod.cli.running import Wanted
+
 app = typer.Typer(no_args_is_help=True, help="A cluster on this machine, with elastipod in it.")
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
@@ -29,6 +32,7 @@ _SPAN: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)?")
 _SPAN_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 _DOWN_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.05
+_MOST_LOG: Final = 65_536
 _SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM})
 
 NameOption = Annotated[str, typer.Option("--name", help="The cluster's name, for more than one.")]
@@ -71,23 +75,18 @@ def up(
         _amount("--memory", memory, parse_memory) or _machine_memory(),
         not without_parts,
     )
-    if (pid := running_pid(folder)) is not None:
-        facts = asyncio.run(_await_ready(folder, pid, wait_seconds))
-        _tell_up(facts, output, again=True)
-        return
-    if foreground:
-        command = scoped(sys.argv)
-        if command is not None:
-            raise typer.Exit(run_in_scope(command))
-        asyncio.run(serve(wanted, lambda facts: _tell_up(facts, output, again=False)))
-        return
-    pid = _spawn(wanted, folder)
     try:
-        facts = asyncio.run(_await_ready(folder, pid, wait_seconds))
-    except (ClusterError, KeyboardInterrupt):
-        asyncio.run(_end(folder, name, pid))
-        raise
-    _tell_up(facts, output, again=False)
+        if (pid := running_pid(folder)) is not None:
+            _tell_up(asyncio.run(_await_ready(folder, pid, wait_seconds)), output, again=True)
+        elif not foreground:
+            _tell_up(_start(wanted, folder, wait_seconds), output, again=False)
+        elif (command := scoped(sys.argv)) is not None:
+            raise typer.Exit(run_in_scope(command))
+        else:
+            asyncio.run(serve(wanted, lambda facts: _tell_up(facts, output, again=False)))
+    except (ClusterError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise typer.Exit(1) from None
 
 
 @app.command()
@@ -125,14 +124,32 @@ def state_folder(name: str) -> Path:
     return Path(base).absolute() / "elastipod" / name
 
 
-def _spawn(wanted: Any, folder: Path) -> int:
+def _start(wanted: "Wanted", folder: Path, wait_seconds: float) -> ClusterFacts:
+    """A cluster that is ready; one that does not get ready, or is interrupted, is ended. Raises ClusterError."""
+    (folder / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    # Kept open, for its last words: a cluster that fails removes its folder.
+    log = os.open(folder / "logs" / "cluster.log", flags, 0o600)
+    begin = os.fstat(log).st_size
+    try:
+        pid = _spawn(wanted, log)
+        try:
+            return asyncio.run(_await_ready(folder, pid, wait_seconds))
+        except (ClusterError, KeyboardInterrupt) as failure:
+            asyncio.run(_end(folder, wanted.name, pid))
+            last = _last_line(os.pread(log, _MOST_LOG, begin))
+            if isinstance(failure, ClusterError) and last:
+                raise ClusterError(f"{failure}: {last}") from None
+            raise
+    finally:
+        os.close(log)
+
+
+def _spawn(wanted: "Wanted", log: int) -> int:
     """The cluster's process, in a session of its own; it outlives us. Ctrl-C waits until its id is known."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (folder / "logs").mkdir(mode=0o700, exist_ok=True)
     argv = [*python_of_module("elastipod.cli.local_daemon"), msgspec.json.encode(wanted).decode()]
     argv = scoped(argv) or argv
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    log = str(folder / "logs" / "cluster.log")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         return os.posix_spawn(
@@ -141,10 +158,11 @@ def _spawn(wanted: Any, folder: Path) -> int:
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
             ],
             setsid=True,
+            setsigmask=before,
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -159,9 +177,9 @@ async def _await_ready(folder: Path, pid: int, seconds: float) -> ClusterFacts:
         if facts is not None and facts.pid == running_pid(folder):
             return facts
         if started_ticks(pid) is None:
-            raise ClusterError(f"the cluster ended before it was ready: {_last_line(folder)}")
+            raise ClusterError("the cluster ended before it was ready")
         await clock.sleep(_LOOK_SECONDS)
-    raise ClusterError(f"the cluster is not ready after {seconds:g} s; its log is {folder}/logs/cluster.log")
+    raise ClusterError(f"the cluster is not ready after {seconds:g} s")
 
 
 async def _end(folder: Path, name: str, pid: int | None) -> None:
@@ -221,9 +239,6 @@ def _machine_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _last_line(folder: Path) -> str:
-    try:
-        lines = (folder / "logs" / "cluster.log").read_text("utf-8", "replace").strip().splitlines()
-    except OSError:
-        lines = []
-    return lines[-1] if lines else "it said nothing"
+def _last_line(text: bytes) -> str:
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("error: ") if lines else ""

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -169,3 +170,17 @@ async def test_down_cleans_up_after_a_cluster_that_is_dead(local: Local) -> None
     assert answer.returncode == 0, answer.stderr
     local.assert_nothing_left()
     assert not Path(f"/proc/{pids[0]}").exists()
+
+
+@pytest.mark.parametrize("words", [[], ["--foreground"]])
+def test_a_port_that_is_taken_is_told_in_one_line(local: Local, words: list[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        answer = local.call("up", "--without-parts", "--simulated", "--port", port, *words)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: ")
+    assert answer.stderr.count("\n") == 1
+    assert "address already in use" in answer.stderr
+    local.assert_nothing_left()
