@@ -12,9 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
+from actuator.simulated import simulated_actuator
 from elastipod.cli.enforcement import Enforcement, choose, hands_of, parent_of, python_of_module
-from elastipod.cli.wiring import SimulatedActuator
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.access import Access
 from elastipod.kube.http import HttpConnection
@@ -107,13 +108,15 @@ class RunningCluster:
     async def _act(self, node: str, runtime: SimulatedRuntime) -> None:
         connection, metrics = self.connection(), Metrics()
         health = Health(10.0, self._clock.monotonic())
-        working: list[SimulatedActuator] = []
+        working: list[Actuator] = []
         serving = Serving(metrics, health, self._clock, lambda key: working[0].explain(key) if working else None)
         try:
             await serving.start("127.0.0.1", 0)
             address = f"http://127.0.0.1:{serving.port}"
             settings, size = ActuatorSettings(node_name=node), self.cluster.settings.node_size
-            part = SimulatedActuator(connection, self._clock, settings, runtime, size.memory, address=address)
+            part = simulated_actuator(
+                connection, self._clock, settings, runtime, size.memory, metrics=metrics, address=address
+            )
             working.append(part)
             await run_part(part, self._clock, apscheduler_ticker, health)
         finally:
