@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from actuator.settings import ActuatorSettings
-from elastipod.cli.wiring import SimulatedActuator
+from actuator.simulated import simulated_actuator
+from elastipod.localcluster.invariants import CgroupWrite
 from elastipod.localcluster.simulation import PartProgram, Surroundings
 from elastipod.loop import Part
 from recommender.service import Recommender
@@ -34,13 +35,18 @@ def make_actuator(around: Surroundings, settings: ActuatorSettings = ACTUATOR_SE
     if around.node is None or around.runtime is None:
         raise ValueError("an actuator needs a node")
     size = around.node.settings
-    return SimulatedActuator(
+
+    def on_write(group: str, file: str, value: str) -> None:
+        around.on_cgroup_write(CgroupWrite(around.actor, group, file, value))
+
+    return simulated_actuator(
         around.connection,
         around.clock,
         replace(settings, node_name=size.name),
         around.runtime,
         size.allocatable.memory,
         spread=around.spread,
+        on_write=on_write,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from elastipod.clock import Clock, LoopClock
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError
 from elastipod.kube.leadership import Leadership
 from elastipod.localcluster.apiserver import ApiServer
 from elastipod.localcluster.checkpoint import MemoryCheckpoint
@@ -83,13 +84,15 @@ class SimulationSettings:
     load: LoadSettings = _LOAD
     calm_seconds: float = 20.0
     """Before the first fault."""
-    settling_seconds: float = 300.0
+    settling_seconds: float = 240.0
     """After the last fault and the last act, until the world must be as wished."""
-    quiet_seconds: float = 150.0
+    quiet_seconds: float = 120.0
     """Then nothing may be written."""
     faults: FaultPlan | None = None
     """Drawn from the seed where None; `FaultPlan()` for none."""
     usage_seconds: float = 15.0
+    metrics_lost_at: float | None = None
+    """When metrics.k8s.io fails, for the rest of the run; None for never."""
 
 
 @dataclass(slots=True)
@@ -104,7 +107,7 @@ class Outcome:
     writes: Counter[str]
     end_state: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    """Parts that ended by themselves with an error."""
+    """Errors of the parts' own: what the API server does to them is none."""
     simulated_seconds: float = 0.0
 
 
@@ -119,11 +122,13 @@ class Simulation:
         *,
         script: Script | None = None,
         wrap: Callable[[str, Connection], Connection] | None = None,
+        node_type: type[LocalNode] = LocalNode,
         invariants: Iterable[Invariant] | None = None,
     ) -> None:
         self.seed = seed
         self.settings = settings or SimulationSettings()
         self._parts = parts
+        self._node_type = node_type
         self._wrap = wrap or (lambda _, connection: connection)
         self._spread = {name: random.Random(f"{seed}/{name}") for name in ("load", "plan", "faults", "api", "parts")}
         self._script = script or draw_script(self._spread["load"], self.settings.load)
@@ -180,6 +185,7 @@ class Simulation:
         acting = asyncio.create_task(self._act())
         await asyncio.sleep(self.settings.calm_seconds)
         self._faults.are_active = True
+        losing = asyncio.create_task(self._lose_metrics())
         await acting
         await asyncio.sleep(max(self.settings.load.busy_seconds - self._clock.monotonic(), 0.0))
         self._faults.are_active = False
@@ -190,6 +196,7 @@ class Simulation:
         for task in tasks:
             if task.done():
                 task.result()
+        losing.cancel()
         epoch = self._clock.now() - self._clock.monotonic()
         restless = restless_writes(self._store, self._writes, quiet_from, epoch)
         unsettled = [Violation("I9", quiet_from, thing, told) for thing, told in self._truth.unsettled()]
@@ -205,6 +212,11 @@ class Simulation:
             self._clock.monotonic(),
         )
 
+    async def _lose_metrics(self) -> None:
+        if self.settings.metrics_lost_at is not None:
+            await asyncio.sleep(self.settings.metrics_lost_at - self._clock.monotonic())
+            self._truth.lost_since = self._clock.monotonic()
+
     async def _act(self) -> None:
         connection = self._connection("cluster/people")
         for act in self._script.acts:
@@ -217,7 +229,7 @@ class Simulation:
             name = f"node-{number}"
             runtime = SimulatedRuntime(self._clock)
             size = NodeSettings(name, self.settings.node_size, usage_seconds=self.settings.usage_seconds)
-            node = LocalNode(self._connection(f"cluster/{name}"), self._clock, runtime, size, MemoryCheckpoint())
+            node = self._node_type(self._connection(f"cluster/{name}"), self._clock, runtime, size, MemoryCheckpoint())
             self._truth.add(node, runtime)
             yield node.run()
         yield Scheduler(self._connection("cluster/scheduler"), self._clock).run()
@@ -257,7 +269,7 @@ class Simulation:
 
     async def _work(self, part: PartProgram, around: Surroundings) -> None:
         if not part.elects_leader:
-            await run_part(part.make(around), self._clock, clock_ticker(self._clock))
+            await self._run(part.make(around), around.actor)
             return
         lead = Leadership(
             around.connection,
@@ -270,12 +282,16 @@ class Simulation:
         renewing = asyncio.create_task(lead.run())
         await lead.wait_until_leader()
         work = part.make(replace(around, connection=lead.guarded(around.connection)))
-        working = asyncio.create_task(run_part(work, self._clock, clock_ticker(self._clock)))
+        working = asyncio.create_task(self._run(work, around.actor))
         losing = asyncio.create_task(lead.wait_until_lost())
         await asyncio.wait((renewing, working, losing), return_when=asyncio.FIRST_COMPLETED)
         for task in (renewing, working):
             if task.done():
                 task.result()
+
+    async def _run(self, part: Part, actor: str) -> None:
+        ticker = clock_ticker(self._clock)
+        await run_part(_Watched(part, lambda error: self._failures.append(f"{actor}: {error!r}")), self._clock, ticker)
 
     def _connection(self, actor: str) -> Connection:
         return RecordedConnection(
@@ -295,3 +311,23 @@ class Simulation:
     def _at_pause(self) -> None:
         if self._watchman is not None:
             self._watchman.at_pause()
+
+
+class _Watched:
+    """A part whose own errors are told; the loop would only log them and go on."""
+
+    def __init__(self, part: Part, on_failure: Callable[[Exception], None]) -> None:
+        self.name, self.interval_seconds, self.wake = part.name, part.interval_seconds, part.wake
+        self._part, self._on_failure = part, on_failure
+
+    async def watch(self) -> None:
+        await self._part.watch()
+
+    async def run_once(self) -> None:
+        try:
+            await self._part.run_once()
+        except KubeError:
+            raise
+        except Exception as error:
+            self._on_failure(error)
+            raise

@@ -1,0 +1,85 @@
+"""How fast a simulated hour of a cluster with 1,000 pods passes, all three parts at work.
+
+    python -m bench.simulation [pods] [seconds]
+
+The floor is the writes of that hour put into the store alone.
+"""
+
+import logging
+import random
+import sys
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from bench.figures import Figures
+from elastipod.cli.simulating import simulated_parts
+from elastipod.clock import SystemClock
+from elastipod.localcluster.faults import FaultPlan
+from elastipod.localcluster.kinds import POD
+from elastipod.localcluster.load import LoadSettings, Script, draw_script
+from elastipod.localcluster.simulation import Simulation, SimulationSettings
+from elastipod.localcluster.store import Store
+from elastipod.quantities import Resources
+
+GOAL_SECONDS: Final = 60.0
+PODS_PER_NODE: Final = 50
+PODS_PER_DEPLOYMENT: Final = 10
+
+
+def run(pods: int, seconds: float) -> tuple[float, int]:
+    """Seconds of real time that the simulated ones took, and how many writes they held."""
+
+    deployments = pods // PODS_PER_DEPLOYMENT
+    load = LoadSettings((deployments, deployments), 1, (0, 0), (0, 0), (0, 0), busy_seconds=seconds - 60.0)
+    script = draw_script(random.Random(1), load)
+    acts = []
+    for act in script.acts:
+        create = act.create
+        if create is not None and "replicas" in create.get("spec", {}):
+            create = {**create, "spec": {**create["spec"], "replicas": PODS_PER_DEPLOYMENT}}
+        if create is None or create.get("spec", {}).keys().isdisjoint({"hard", "limits"}):
+            acts.append(replace(act, create=create))
+    settings = SimulationSettings(
+        nodes=max(pods // PODS_PER_NODE, 1),
+        node_size=Resources(64_000, 64 * 1024**3),
+        load=load,
+        settling_seconds=30.0,
+        quiet_seconds=30.0,
+        faults=FaultPlan(),
+    )
+    clock = SystemClock()
+    began = clock.monotonic()
+    outcome = Simulation(1, simulated_parts(), settings, script=Script(acts)).run()
+    took = clock.monotonic() - began
+    running = sum(len(sizes) for key, sizes in outcome.end_state.items() if key.endswith("/Running"))
+    writes = sum(outcome.writes.values())
+    told = f"{len(outcome.violations)} violations, {len(outcome.failures)} failures"
+    print(f"{running} pods running, {outcome.events} events, {writes} writes, {told}")
+    return took, writes
+
+
+def floor_seconds(writes: int) -> float:
+    """The time that the writes alone take."""
+    clock, store = SystemClock(), Store()
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]}
+    began = clock.monotonic()
+    for number in range(writes):
+        store.put(POD, {"metadata": {"name": f"pod-{number % 1000}", "namespace": "load"}, "spec": spec})
+    return clock.monotonic() - began
+
+
+def main() -> int:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    pods = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 3_600.0
+    took, writes = run(pods, seconds)
+    figures = Figures()
+    floor = floor_seconds(writes)
+    figures.show(f"{pods} pods for {seconds:.0f} s", took, "s", GOAL_SECONDS, floor=floor, of="its writes to the store")
+    return figures.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
