@@ -32,7 +32,7 @@ OnAnswer = Callable[[str, Accepted | Refused], None]
 class Asker:
     """Raises under way, one request per container at a time. `on_answer` is called once for a limit or a higher one.
 
-    `settle_seconds` is for nodes whose cgroups are raised first: a request waits until the raises have paused that long.
+    `settle_seconds` is for nodes whose cgroups are raised first: a request waits until raises have paused that long.
     One sent earlier would be put in force by the kubelet when the cgroup is further up already, and lower it.
     """
 

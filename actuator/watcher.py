@@ -97,6 +97,10 @@ class Watcher:
     def answer(self, key: str, answer: Accepted | Refused) -> None:
         self._command(lambda now: self._rescue.answer(key, answer, now))
 
+    def is_armed(self, key: str) -> bool:
+        """Whether events of a container are listened to."""
+        return self._memory.event_fd(key) >= 0
+
     def _command(self, command: Callable[[float], None]) -> None:
         self._commands.append(command)
         self._wake()

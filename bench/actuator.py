@@ -77,8 +77,9 @@ class Bench:
 
     def __init__(self) -> None:
         self.hands = NodeHands(parent=PARENT)
-        self.memory = KernelMemory(self.hands)
-        self.watcher = Watcher(self.memory, SpikeRules(most_rescues=1000), NodeBudget(100 * MIB), SystemClock(), None)
+        self.watcher = Watcher(
+            KernelMemory(self.hands), SpikeRules(most_rescues=1000), NodeBudget(100 * MIB), SystemClock(), None
+        )
         self.watched = threading.Event()
         self.watcher.on_outcome = self._outcome
         self.watcher.start()
@@ -98,7 +99,7 @@ class Bench:
             self.watched.clear()
             self.watcher.add(Target(key, str(number), "c", "c", pod, group, LIMIT, 8 * LIMIT, LIMIT, 5.0))
             self.watched.wait(5.0)
-            while self.memory.event_fd(key) < 0:
+            while not self.watcher.is_armed(key):
                 time.sleep(0.005)
         folder = Path("/sys/fs/cgroup/memory", PARENT, group)
         argv = [sys.executable, "-S", "-c", SPIKER, str(folder / "memory.usage_in_bytes")]

@@ -1,0 +1,61 @@
+"""The actuator's node side as a process, with an API server of a few lines: for the machine.
+
+`python -m tests.node.agent STATE GROUP LIMIT OPTIONS`, OPTIONS a JSON object: api ("yes", "silent", "no"), room (bool),
+gap (fraction), ceiling (bytes). Writes what happened to STATE/told, one line each.
+"""
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from actuator.budget import NodeBudget
+from actuator.cgroupfs import CgroupFs
+from actuator.heartbeat import Heartbeat
+from actuator.journal import Journal, boot_id
+from actuator.kernelmemory import KernelMemory
+from actuator.memory import Target
+from actuator.rescue import Outcome, Watched
+from actuator.spikes import Accepted, AskApi, Refused, SpikeRules, Tell
+from actuator.watcher import Watcher
+from elastipod.clock import SystemClock
+from elastipod.reasons import Reason
+
+API_SECONDS = 0.05
+
+
+def main() -> None:
+    """Until killed."""
+    state, group, limit, options = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+    journal = Journal(state, boot_id())
+    is_leased = "lease/k" in journal.records
+    journal.put({"lease/k": {"version": 2, "parent": "", "group": group}})
+    rules = SpikeRules(gap_fraction=options.get("gap", 0.0), answer_seconds=options.get("answer_seconds", 1.0))
+    reserve = 0 if options.get("room", True) else 1 << 50
+    watcher = Watcher(KernelMemory(CgroupFs()), rules, NodeBudget(reserve), SystemClock(), Heartbeat(state))
+    told = (state / "told").open("a", buffering=1)
+
+    def on_outcome(key: str, outcome: Outcome) -> None:
+        told.write(f"{_name(outcome)}\n")
+        if isinstance(outcome, AskApi) and options.get("api", "yes") != "silent":
+            yes = options.get("api", "yes") == "yes"
+            answer: Any = Accepted(outcome.limit_bytes) if yes else Refused(Reason.REFUSED)
+            threading.Timer(API_SECONDS, watcher.answer, (key, answer)).start()
+        if isinstance(outcome, Watched):
+            (state / "ready").touch()
+
+    watcher.on_outcome = on_outcome
+    watcher.start()
+    ceiling = options.get("ceiling", 8 * limit)
+    pod = group.rpartition("/")[0]
+    watcher.add(Target("k", "1", "c", "c", pod, group, limit, ceiling, limit, 5.0, is_leased=is_leased))
+    threading.Event().wait()
+
+
+def _name(outcome: Outcome) -> str:
+    return outcome.reason.value if isinstance(outcome, Tell) else type(outcome).__name__
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""What is tried in the machine. Prints `CASE <name> ok` or `CASE <name> FAILED <why>` for each."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from actuator.nodehands import NodeHands, numbers
+from actuator.shrinking import Lower, Usage, Wait, next_step
+from elastipod.clock import SystemClock
+from elastipod.localcluster.hands import GroupLimits
+from elastipod.reasons import Reason
+
+MIB = 1024 * 1024
+LIMIT = 64 * MIB
+WANTED = 180
+POD, GROUP = "kubepods/burstable/pod1", "kubepods/burstable/pod1/c1"
+STATE = Path("/tmp/state")
+SLOWNESS = 3.0
+"""Emulated processors take about this much longer."""
+CLOCK = SystemClock()
+
+
+@cache
+def hands() -> NodeHands:
+    """The machine's cgroups."""
+    return NodeHands()
+
+
+@contextmanager
+def container(limit: int = LIMIT) -> Iterator[None]:
+    """A pod of one container."""
+    shutil.rmtree(STATE, ignore_errors=True)
+    hands().create(GROUP)
+    for group in (POD, GROUP):
+        hands().apply(group, GroupLimits(100, None, limit))
+    try:
+        yield
+    finally:
+        hands().kill("kubepods")
+        deadline = CLOCK.monotonic() + 10
+        while hands().processes("kubepods") and CLOCK.monotonic() < deadline:
+            threading.Event().wait(0.05)
+        hands().remove("kubepods")
+
+
+@contextmanager
+def agent(limit: int = LIMIT, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """The node side of the actuator."""
+    argv = [sys.executable, "-m", "tests.node.agent", str(STATE), GROUP, str(limit), json.dumps(options)]
+    (STATE / "ready").unlink(missing_ok=True)
+    process = subprocess.Popen(argv)
+    try:
+        until((STATE / "ready").exists, "the agent is ready", 60)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def guard() -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-m", "actuator.guard", str(STATE)], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def hog(kind: str = "touch", mib: int = WANTED, threads: int = 1) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-m", "tests.node.hog", kind, str(mib), str(threads)]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE)
+    hands().add_process(GROUP, process.pid)
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    return process
+
+
+def until(is_true: Callable[[], bool], what: str, seconds: float) -> float:
+    began = CLOCK.monotonic()
+    while not is_true():
+        assert CLOCK.monotonic() - began < seconds * SLOWNESS, f"not within {seconds * SLOWNESS} s: {what}"
+        threading.Event().wait(0.02)
+    return CLOCK.monotonic() - began
+
+
+def told() -> list[str]:
+    return (STATE / "told").read_text().split()
+
+
+def high_events() -> int:
+    return numbers(hands().text(GROUP, "memory.events")).get("high", 0)
+
+
+def ends(process: subprocess.Popen[bytes], code: int, seconds: float = 20) -> None:
+    found = process.wait(seconds * SLOWNESS)
+    assert found == code, f"ended with {found} and not {code}; {told() if STATE.exists() else ''}"
+
+
+def an_unprotected_program_is_killed() -> None:
+    with container():
+        ends(hog(), -signal.SIGKILL)
+        assert hands().oom_kills(GROUP) == 1
+
+
+def spikes_survive(kind: str = "touch", threads: int = 1, tries: int = 3) -> None:
+    for _ in range(tries):
+        with container(), agent():
+            ends(hog(kind, threads=threads), 0)
+            assert hands().oom_kills(GROUP) == 0
+            assert told().count("Raised") <= 4
+            limit, high = hands().memory_limit(GROUP), hands().number(GROUP, "memory.high")
+            assert limit is not None
+            assert high is not None
+            assert high < limit
+            assert hands().memory_limit(POD) == limit
+
+
+def an_empty_budget_ends_the_hold_at_its_deadline() -> None:
+    with container(), agent(room=False):
+        process = hog()
+        until(lambda: high_events() > 0, "it is held", 10)
+        waited = until(lambda: hands().number(GROUP, "memory.high") is None, "it is let go", 7)
+        assert 4.0 <= waited <= 5.5 * 1.5, f"held for {waited:.2f} s"
+        ends(process, -signal.SIGKILL)
+        assert "NodeBudgetEmpty" in told()
+
+
+def a_silent_api_kills_nothing() -> None:
+    with container(), agent(api="silent"):
+        ends(hog(), 0)
+        assert hands().oom_kills(GROUP) == 0
+
+
+def released_by_the_guard(number: int, seconds: float) -> None:
+    limit = 160 * MIB
+    with container(limit), agent(limit, gap=0.2, room=False) as process, guard():
+        one = hog(mib=135)
+        until(lambda: high_events() > 0, "it is held", 20)
+        os.kill(process.pid, number)
+        waited = until(lambda: hands().number(GROUP, "memory.high") is None, "the guard lets go", seconds)
+        print(f"released after {waited:.2f} s", flush=True)
+        ends(one, 0, 10)
+        assert hands().oom_kills(GROUP) == 0
+
+
+def a_shrink_below_what_is_used_is_refused() -> None:
+    with container(200 * MIB):
+        one = hog(mib=120)
+        until(lambda: hands().usage(GROUP).memory_bytes > 120 * MIB, "it has its memory", 20)
+        used = hands().usage(GROUP).memory_bytes
+        now = CLOCK.monotonic()
+        step = next_step(200 * MIB, 64 * MIB, Usage(used, now), now)
+        assert isinstance(step, Lower | Wait)
+        if isinstance(step, Lower):
+            assert step.limit_bytes >= used * 1.1
+            hands().apply(GROUP, GroupLimits(100, None, step.limit_bytes))
+            assert next_step(step.limit_bytes, 64 * MIB, Usage(used, now), now) == Wait(Reason.KEPT_ABOVE_USAGE)
+        assert hands().oom_kills(GROUP) == 0
+        one.wait(30)
+
+
+def a_bystander_in_the_container_lives() -> None:
+    with container(), agent():
+        (Path("/sys/fs/cgroup") / GROUP / "memory.oom.group").write_text("1")
+        bystander = subprocess.Popen(["sleep", "600"])
+        hands().add_process(GROUP, bystander.pid)
+        ends(hog(), 0)
+        assert bystander.poll() is None
+        bystander.kill()
+        bystander.wait()
+
+
+def a_restarted_agent_takes_over_what_is_held() -> None:
+    with container():
+        with agent(room=False) as first:
+            one = hog()
+            until(lambda: high_events() > 0, "it is held", 10)
+            first.kill()
+            first.wait()
+        with agent():
+            ends(one, 0)
+        assert hands().oom_kills(GROUP) == 0
+
+
+CASES: dict[str, Callable[[], None]] = {
+    "control": an_unprotected_program_is_killed,
+    "one-thread": spikes_survive,
+    "eight-threads": lambda: spikes_survive(threads=8),
+    "readinto": lambda: spikes_survive("readinto", tries=1),
+    "fork": lambda: spikes_survive("fork", tries=1),
+    "sockets": lambda: spikes_survive("sockets", tries=1),
+    "silent-api": a_silent_api_kills_nothing,
+    "empty-budget": an_empty_budget_ends_the_hold_at_its_deadline,
+    "agent-killed": lambda: released_by_the_guard(signal.SIGKILL, 1.0),
+    "agent-stopped": lambda: released_by_the_guard(signal.SIGSTOP, 1.0),
+    "shrink-refused": a_shrink_below_what_is_used_is_refused,
+    "bystander": a_bystander_in_the_container_lives,
+    "restart": a_restarted_agent_takes_over_what_is_held,
+}
+
+
+def main() -> int:
+    """All, one after the other."""
+    failed = 0
+    for name, case in CASES.items():
+        began = CLOCK.monotonic()
+        try:
+            case()
+        except Exception as error:
+            failed += 1
+            traceback.print_exc()
+            print(f"CASE {name} FAILED {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
+        else:
+            print(f"CASE {name} ok ({CLOCK.monotonic() - began:.1f} s)", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
