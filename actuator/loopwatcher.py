@@ -18,10 +18,17 @@ _SWEEP_SECONDS: Final = 1.0
 class LoopWatcher:
     """What `Watcher` is in a thread, without one."""
 
-    def __init__(self, memory: Memory, rules: SpikeRules, budget: NodeBudget, clock: Clock) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        rules: SpikeRules,
+        budget: NodeBudget,
+        clock: Clock,
+        sweep_seconds: float = _SWEEP_SECONDS,
+    ) -> None:
         self.enforcement, self.holds = memory.enforcement, memory.holds
         self.on_outcome: OnOutcome = lambda _key, _outcome: None
-        self._memory, self._clock = memory, clock
+        self._memory, self._clock, self._sweep_seconds = memory, clock, sweep_seconds
         self._rescue = Rescue(memory, rules, budget, clock, self._tell)
         self._rescue.on_rearm = lambda key, limit: self._rescue.rearmed(key, limit, clock.monotonic())
         self._due: set[str] = set()
@@ -53,11 +60,11 @@ class LoopWatcher:
                 if self._due:
                     due, self._due = sorted(self._due), set()
                     self._rescue.look(due, now)
-                if now - swept_at >= _SWEEP_SECONDS:
+                if now - swept_at >= self._sweep_seconds:
                     self._rescue.sweep(self._rescue.keys, now, closely=True)
                     swept_at = now
                 self._rescue.look(self._rescue.due(now), now)
-                until = min(swept_at + _SWEEP_SECONDS, max(self._rescue.next_at(), now + 0.001))
+                until = min(swept_at + self._sweep_seconds, max(self._rescue.next_at(), now + 0.001))
                 await self._wait(until - self._clock.monotonic())
         finally:
             self.stop()

@@ -106,10 +106,11 @@ def simulated_actuator(
     on_write: OnWrite = lambda *_: None,
     metrics: Metrics | None = None,
     address: str = "",
+    sweep_seconds: float = 1.0,
 ) -> Actuator:
     """The actuator of a node whose containers run in thought."""
     memory = SimulatedMemory(runtime, node_bytes, on_write)
-    watcher = LoopWatcher(memory, settings.rules, NodeBudget(settings.amount("node_reserve")), clock)
+    watcher = LoopWatcher(memory, settings.rules, NodeBudget(settings.amount("node_reserve")), clock, sweep_seconds)
     memory.on_event = watcher.notice
     return Actuator(connection, clock, settings, watcher, _locate, spread=spread, metrics=metrics, address=address)
 

@@ -18,6 +18,8 @@ from updater.settings import UpdaterSettings
 
 UPDATER_SETTINGS: Final = UpdaterSettings(cool_down_seconds=60.0, settled_seconds=30.0)
 ACTUATOR_SETTINGS: Final = ActuatorSettings()
+_SWEEP_SECONDS: Final = 5.0
+"""Every event is told in a simulation; looking around as often as on a real node would take most of the time."""
 
 
 def make_recommender(around: Surroundings) -> Part:
@@ -47,6 +49,7 @@ def make_actuator(around: Surroundings, settings: ActuatorSettings = ACTUATOR_SE
         size.allocatable.memory,
         spread=around.spread,
         on_write=on_write,
+        sweep_seconds=_SWEEP_SECONDS,
     )
 
 

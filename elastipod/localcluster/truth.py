@@ -3,7 +3,7 @@
 Owns reading it from the store, the nodes and their runtimes; and metrics.k8s.io, which can be made to fail.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from elastipod.clock import Clock
@@ -48,9 +48,10 @@ class Truth:
     def unix_now(self) -> float:
         return self._clock.now()
 
-    def nodes(self) -> Iterable[NodeTruth]:
+    def nodes(self, names: Collection[str]) -> Iterable[NodeTruth]:
         for node, _ in self._nodes:
-            yield NodeTruth(node.settings.name, node.settings.allocatable, node.kubelet.allocated_sum())
+            if node.settings.name in names:
+                yield NodeTruth(node.settings.name, node.settings.allocatable, node.kubelet.allocated_sum())
 
     def lowest_memory(self, pod_uid: str, container: str, seconds: float) -> int | None:
         for node, runtime in self._nodes:

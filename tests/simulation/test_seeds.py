@@ -8,7 +8,7 @@ from elastipod.localcluster.simulation import Outcome, Simulation, SimulationSet
 
 SEEDS = 300
 CHUNK = 10
-LEAST_EVENTS_PER_MINUTE = 40
+LEAST_EVENTS = 100
 
 
 def simulated(seed: int, faults: FaultPlan | None = None) -> Outcome:
@@ -22,7 +22,7 @@ def test_invariants_hold_and_the_world_comes_to_rest(first: int) -> None:
         outcome = simulated(seed)
         assert outcome.failures == [], f"seed {seed}"
         assert outcome.violations == [], f"seed {seed}: " + "; ".join(str(one) for one in outcome.violations[:5])
-        assert outcome.events / outcome.simulated_seconds * 60 >= LEAST_EVENTS_PER_MINUTE, f"seed {seed} is too quiet"
+        assert outcome.events >= LEAST_EVENTS, f"seed {seed} is too quiet to count"
         assert sum(outcome.fault_counts.values()) >= 1, f"seed {seed} met no fault"
 
 

@@ -4,7 +4,7 @@ Owns the words and the round of all invariants; each stands in the module of wha
 the API server's store, the nodes' own state and the writes themselves, never by what a part believes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -66,7 +66,9 @@ class World(Protocol):
 
     def unix_now(self) -> float: ...
 
-    def nodes(self) -> Iterable[NodeTruth]: ...
+    def nodes(self, names: Collection[str]) -> Iterable[NodeTruth]:
+        """The nodes of these names."""
+        ...
 
     def lowest_memory(self, pod_uid: str, container: str, seconds: float) -> int | None:
         """The least a container had in use within the last seconds; None where nothing is known."""

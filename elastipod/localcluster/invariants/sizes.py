@@ -86,17 +86,19 @@ class NodesHold(Invariant):
     name = "I2"
 
     def __init__(self) -> None:
-        self._is_due = True
+        self._due: set[str] = set()
 
     def after_write(self, _world: World, write: Write, /) -> Iterable[Violation]:
-        self._is_due = self._is_due or write.call.resource is PODS
+        # A node allocates before it says so, and says so by a status.
+        if write.call.resource is PODS and write.after is not None:
+            self._due.add(write.after.json["spec"].get("nodeName", ""))
         return ()
 
     def at_pause(self, world: World, /) -> Iterable[Violation]:
-        if not self._is_due:
+        if not self._due:
             return
-        self._is_due = False
-        for node in world.nodes():
+        due, self._due = self._due, set()
+        for node in world.nodes(due):
             if node.allocated.cpu > node.allocatable.cpu or node.allocated.memory > node.allocatable.memory:
                 yield self.broken(world, node.name, f"allocated {node.allocated} > allocatable {node.allocatable}")
 
