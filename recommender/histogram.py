@@ -25,6 +25,8 @@ MEMORY_FIRST_BUCKET: Final = 1e7
 
 _RATIO: Final = 1.05
 _LEAST: Final = 1e-7
+_NEARLY: Final = 1 - 1e-6
+"""A sum this near its share has reached it: float32 weights are exact to about 1e-7 each."""
 """Weights below this count as empty: what is left when a sample was taken away again."""
 _MOST_EXPONENT: Final = 20.0
 _SLAB: Final = 4096
@@ -175,7 +177,7 @@ class HistogramBank:
         sums = np.cumsum(self._weights[row], dtype=np.float64)
         if sums[-1] <= _LEAST:
             return None
-        bucket = np.searchsorted(sums, sums[-1] * fraction * (1 - 1e-9), side="left")
+        bucket = np.searchsorted(sums, sums[-1] * fraction * _NEARLY, side="left")
         return float(self.buckets.upper_edge(np.array([bucket]))[0])
 
     def total(self, row: int, at: float) -> float:
@@ -230,7 +232,7 @@ class HistogramBank:
             totals = sums[:, -1]
             self._totals[chunk] = totals
             for which, fraction in enumerate(self._fractions):
-                places = (sums < (totals * fraction * (1 - 1e-9))[:, np.newaxis]).sum(axis=1)
+                places = (sums < (totals * fraction * _NEARLY)[:, np.newaxis]).sum(axis=1)
                 places = np.minimum(places, self.buckets.count - 1)
                 self._cursors[chunk, which] = places
                 picked = np.arange(len(chunk))
@@ -241,7 +243,7 @@ class HistogramBank:
         """Move one cursor of each row to where its percentile now lies; far ways are sought afresh."""
         for _ in range(_WALK):
             cursors, below = self._cursors[rows, which], self._below[rows, which]
-            wanted = self._totals[rows] * self._fractions[which] * (1 - 1e-9)
+            wanted = self._totals[rows] * self._fractions[which] * _NEARLY
             here = self._weights[rows, cursors]
             up = (below + here < wanted) & (cursors < self.buckets.count - 1)
             down = (below >= wanted) & (cursors > 0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recommender.histogram import (
@@ -91,6 +91,7 @@ def test_decay_never_loses_weight(samples: list[float], later: float) -> None:
 
 
 @given(values, st.floats(0, 900))
+@example([1.0] * 9 + [500.0], 1.0)
 def test_a_sample_taken_back_leaves_what_was_there(samples: list[float], more: float) -> None:
     made, plain = bank(), bank()
     add(plain, 0, samples)
