@@ -11,10 +11,11 @@ from pathlib import Path
 
 from actuator import guard
 from actuator.budget import NodeBudget
-from actuator.cgroupfs import CgroupFs
+from actuator.direct import DirectMode
 from actuator.heartbeat import Heartbeat
 from actuator.journal import Journal, Record, boot_id
 from actuator.kernelmemory import KernelMemory
+from actuator.nodehands import NodeHands
 from actuator.places import Places
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
@@ -35,7 +36,7 @@ class Node:
             settings = replace(settings, node_name=os.environ.get("NODE_NAME") or socket.gethostname())
         _open_files()
         folder = Path(settings.state_folder)
-        fs = CgroupFs(settings.cgroup_root, settings.cgroup_parent)
+        fs = NodeHands(settings.cgroup_root, settings.cgroup_parent)
         journal = Journal(folder, boot_id())
         self.heartbeat = Heartbeat(folder)
         budget = NodeBudget(settings.amount("node_reserve"))
@@ -50,6 +51,7 @@ class Node:
             metrics=around.metrics,
             address=around.address,
             guard_restores=lambda: _restores(folder),
+            direct=DirectMode(fs, journal, around.clock) if settings.direct else None,
             release=lambda record: _release(settings.cgroup_root, record),
         )
         gc.freeze()

@@ -8,6 +8,7 @@ What can not be read is set aside by name and said, never guessed. A lease of an
 
 import json
 import os
+import threading
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -43,15 +44,20 @@ class Journal:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lines = 0
         self._fd = -1
+        # Leases are written on the event loop, direct mode's intents in a thread.
+        self._lock = threading.Lock()
         self._open()
 
     def put(self, records: Mapping[str, Record | None]) -> None:
         """Record these, None to end a key, all with one sync; returns once they are durable."""
-        changed = {key: value for key, value in records.items() if self.records.get(key) != value}
+        with self._lock:
+            self._put({key: value for key, value in records.items() if self.records.get(key) != value})
+
+    def _put(self, changed: Mapping[str, Record | None]) -> None:
         if not changed:
             return
         if self._lines + len(changed) > max(_LEAST_COMPACT, 4 * len(self.records)):
-            kept = {key: value for key, value in (self.records | changed).items() if value is not None}
+            kept = {key: value for key, value in {**self.records, **changed}.items() if value is not None}
             self._rewrite(kept)
             return
         data = b"".join(_line(key, value, self._boot) for key, value in changed.items())

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from actuator.asking import Asker
+from actuator.direct import DirectMode
 from actuator.journal import Journal, Record
 from actuator.memory import Target
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
@@ -20,13 +21,13 @@ from actuator.settings import ActuatorSettings
 from actuator.spikes import Accepted, AskApi, Refused, Tell
 from actuator.table import Locate, Memo, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
-from elastipod.api import ElasticNodeStatus, ElasticPolicy
+from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.reflector import Reflector
-from elastipod.kube.resources import ELASTIC_POLICIES, PODS
-from elastipod.kube.rows import BadObject, decode_pod
+from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES, NODES, PODS
+from elastipod.kube.rows import BadObject, decode_node, decode_pod
 from elastipod.pods import Container, Pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
@@ -34,7 +35,7 @@ from elastipod.telemetry import Metrics, get_logger
 log = get_logger(__name__)
 
 _policies = msgspec.json.Decoder(ElasticPolicy)
-_TOLD: tuple[Reason, ...] = (Reason.RAISED, Reason.HELD, Reason.PAGE_CACHE)
+_elastic_nodes = msgspec.json.Decoder(ElasticNode)
 
 
 class SpikeWatcher(Protocol):
@@ -73,12 +74,13 @@ class Actuator:
         address: str = "",
         guard_restores: Callable[[], int] = lambda: 0,
         release: Callable[[Record], None] = lambda _: None,
+        direct: DirectMode | None = None,
         spread: random.Random | None = None,
     ) -> None:
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self._settings, self._clock, self._watcher, self._locate = settings, clock, watcher, locate
-        self._journal, self._address = journal, address
+        self._journal, self._address, self._connection = journal, address, connection
         self._guard_restores, self._release = guard_restores, release
         self._numbers = Numbers(metrics or Metrics())
         self._teller = Teller(connection, clock, settings.node_name)
@@ -100,6 +102,15 @@ class Actuator:
             on_change=self._note_change,
         )
         self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_change)
+        self._direct = direct
+        self._node = Reflector(
+            connection,
+            ELASTIC_NODES,
+            _decode_elastic_node,
+            clock,
+            field_selector=f"metadata.name={settings.node_name}",
+            on_change=self._note_change,
+        )
         self._standings: dict[tuple[str, str], Standing] = {}
         self._targets: dict[str, Target] = {}
         self._memos: dict[str, Memo] = _memos(journal)
@@ -115,6 +126,8 @@ class Actuator:
         """Keep the node's pods and the policies fresh, and the watcher at work, for ever."""
         self._loop = asyncio.get_running_loop()
         tasks = [asyncio.create_task(one.run()) for one in (self._pods, self._policies, self._watcher)]
+        if self._direct is not None:
+            tasks.append(asyncio.create_task(self._node.run()))
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -134,7 +147,18 @@ class Actuator:
             self._decide()
         self._ask_again()
         self._numbers.node(len(self._targets), self._guard_restores())
-        await self._teller.tell_node(self._status())
+        await self._teller.tell_node(await self._enforced(self._status()))
+
+    async def _enforced(self, status: ElasticNodeStatus) -> ElasticNodeStatus:
+        """What direct mode put in force, added to the status."""
+        node = self._node.items.get(self._settings.node_name)
+        if self._direct is None or node is None:
+            return status
+        raw = await self._connection.get(NODES, None, self._settings.node_name)
+        report = await asyncio.to_thread(
+            self._direct.run, list(self._pods.items.values()), node, decode_node(raw).allocatable, self._located
+        )
+        return msgspec.structs.replace(status, allocated=report.allocated or None, actual=report.actual or None)
 
     def _decide(self) -> None:
         """Who is protected, and what is new of it."""
@@ -354,6 +378,13 @@ class Actuator:
             address=self._address,
             message=self._problem,
         )
+
+
+def _decode_elastic_node(raw: bytes | msgspec.Raw) -> ElasticNode:
+    try:
+        return _elastic_nodes.decode(raw)
+    except msgspec.DecodeError as error:
+        raise BadObject(str(error)) from None
 
 
 def _decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:

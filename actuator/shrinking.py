@@ -66,13 +66,14 @@ def next_step(
 ) -> ShrinkStep:
     """What to do next on the way down from one limit to another."""
     rules = rules or ShrinkRules()
-    if limit_bytes <= wanted_bytes:
+    if limit_bytes - wanted_bytes < _PAGE:
         return Done()
     if not 0 <= now - usage.at <= rules.fresh_seconds:
         return Wait(Reason.STALE_DATA)
     if usage.pressure > rules.most_pressure:
         return Wait(Reason.STOPPED_BY_PRESSURE)
-    step = max(wanted_bytes, -(-int(limit_bytes * (1 - rules.step_fraction)) // _PAGE) * _PAGE)
+    fifth_less = -(-int(limit_bytes * (1 - rules.step_fraction)) // _PAGE) * _PAGE
+    step = max(wanted_bytes, min(fifth_less, limit_bytes - _PAGE))
     floor = -(-int(usage.memory_bytes * (1 + rules.margin_fraction)) // _PAGE) * _PAGE
     if floor <= step:
         return Lower(step)

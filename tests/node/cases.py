@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from actuator.lowering import Lowering
 from actuator.nodehands import NodeHands, numbers
-from actuator.shrinking import Lower, Usage, Wait, next_step
+from actuator.shrinking import ShrinkRules, Wait
 from elastipod.clock import SystemClock
 from elastipod.localcluster.hands import GroupLimits
 from elastipod.reasons import Reason
@@ -157,18 +158,17 @@ def released_by_the_guard(number: int, seconds: float) -> None:
 
 def a_shrink_below_what_is_used_is_refused() -> None:
     with container(200 * MIB):
-        one = hog(mib=120)
+        one = hog("hold", mib=120)
         until(lambda: hands().usage(GROUP).memory_bytes > 120 * MIB, "it has its memory", 20)
-        used = hands().usage(GROUP).memory_bytes
-        now = CLOCK.monotonic()
-        step = next_step(200 * MIB, 64 * MIB, Usage(used, now), now)
-        assert isinstance(step, Lower | Wait)
-        if isinstance(step, Lower):
-            assert step.limit_bytes >= used * 1.1
-            hands().apply(GROUP, GroupLimits(100, None, step.limit_bytes))
-            assert next_step(step.limit_bytes, 64 * MIB, Usage(used, now), now) == Wait(Reason.KEPT_ABOVE_USAGE)
+        lowering = Lowering(hands(), CLOCK, ShrinkRules(most_pressure=1.0))
+        steps = [lowering.step(POD, GROUP, LIMIT) for _ in range(6)]
+        assert steps[-1] == Wait(Reason.KEPT_ABOVE_USAGE), steps
+        limit = hands().memory_limit(GROUP)
+        assert limit is not None
+        assert hands().usage(GROUP).memory_bytes * 1.05 <= limit < 200 * MIB
+        assert hands().memory_limit(POD) == limit
         assert hands().oom_kills(GROUP) == 0
-        one.wait(30)
+        ends(one, 0, 40)
 
 
 def a_bystander_in_the_container_lives() -> None:

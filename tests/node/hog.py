@@ -3,11 +3,13 @@
 import ctypes
 import mmap
 import os
+import resource
 import socket
 import sys
 import threading
 
 MIB = 1024 * 1024
+_kept: list[object] = []
 
 
 def touch(mib: int, threads: int) -> None:
@@ -25,6 +27,7 @@ def touch(mib: int, threads: int) -> None:
         worker.start()
     for worker in workers:
         worker.join()
+    _kept.append(memory)
 
 
 def readinto(mib: int) -> None:
@@ -55,6 +58,7 @@ def fork(mib: int) -> None:
 
 def sockets(mib: int) -> None:
     """Kernel memory: filled buffers of unix sockets."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (65_536, 65_536))
     kept = []
     sent = 0
     while sent < mib * MIB:
@@ -72,8 +76,9 @@ def main() -> None:
     """Wait for the go."""
     kind, mib, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     sys.stdin.readline()
-    if kind == "touch":
+    if kind in ("touch", "hold"):
         touch(mib, threads)
+        threading.Event().wait(20 if kind == "hold" else 0)
     else:
         {"readinto": readinto, "fork": fork, "sockets": sockets}[kind](mib)
 
