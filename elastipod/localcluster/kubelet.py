@@ -62,6 +62,7 @@ class Kubelet:
         self.allocatable = allocatable
         self.most_pods = most_pods
         self.admitted: dict[str, Admitted] = {}
+        self._known_requests: dict[str, tuple[Pod, dict[str, Size], Resources]] = {}
         self._sequence = count(1)
 
     def readmit(self, pod: Pod, allocated: dict[str, Size] | None, actuated: dict[str, Size] | None) -> None:
@@ -161,11 +162,20 @@ class Kubelet:
     def forget(self, uid: str) -> None:
         """Let go of a pod that is gone."""
         self.admitted.pop(uid, None)
+        self._known_requests.pop(uid, None)
 
     def allocated_sum(self, but: str = "") -> Resources:
         """What is given away: allocated requests of all pods that are not over."""
         others = (one for uid, one in self.admitted.items() if uid != but and not one.pod.is_terminal)
-        return _sum(pod_requests(one.pod, one.allocated) for one in others)
+        return _sum(self._requests(one) for one in others)
+
+    def _requests(self, entry: Admitted) -> Resources:
+        """What is allocated to a pod, computed once for as long as neither pod nor allocation is another."""
+        known = self._known_requests.get(entry.pod.uid)
+        if known is None or known[0] is not entry.pod or known[1] is not entry.allocated:
+            known = (entry.pod, entry.allocated, pod_requests(entry.pod, entry.allocated))
+            self._known_requests[entry.pod.uid] = known
+        return known[2]
 
     def _wait(self, entry: Admitted, reason: PendingReason, message: str, now: float) -> None:
         before = entry.pending
