@@ -25,9 +25,9 @@ MEMORY_FIRST_BUCKET: Final = 1e7
 
 _RATIO: Final = 1.05
 _LEAST: Final = 1e-7
+"""Weights below this count as empty: what is left when a sample was taken away again."""
 _NEARLY: Final = 1 - 1e-6
 """A sum this near its share has reached it: float32 weights are exact to about 1e-7 each."""
-"""Weights below this count as empty: what is left when a sample was taken away again."""
 _MOST_EXPONENT: Final = 20.0
 _SLAB: Final = 4096
 _WALK: Final = 6
