@@ -75,8 +75,8 @@ def test_a_step_down_is_small_and_never_below_usage_and_margin(limit: int, wante
 
 
 def test_no_step_without_a_fresh_sample_or_under_pressure() -> None:
-    assert next_step(200, 100, Usage(10, at=0.0), now=90.0) == Wait(Reason.STALE_DATA)
-    assert next_step(200, 100, Usage(10, at=0.0, pressure=0.2), now=1.0) == Wait(Reason.STOPPED_BY_PRESSURE)
+    assert next_step(200 * MIB, 100 * MIB, Usage(10, at=0.0), now=90.0) == Wait(Reason.STALE_DATA)
+    assert next_step(200 * MIB, 100 * MIB, Usage(10, at=0.0, pressure=0.2), now=1.0) == Wait(Reason.STOPPED_BY_PRESSURE)
 
 
 def test_cache_is_taken_back_before_memory_shrinks_onto_it() -> None:
