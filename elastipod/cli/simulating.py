@@ -18,8 +18,6 @@ from updater.settings import UpdaterSettings
 
 UPDATER_SETTINGS: Final = UpdaterSettings(cool_down_seconds=60.0, settled_seconds=30.0)
 ACTUATOR_SETTINGS: Final = ActuatorSettings()
-_SWEEP_SECONDS: Final = 5.0
-"""Every event is told in a simulation; looking around as often as on a real node would take most of the time."""
 
 
 def make_recommender(around: Surroundings) -> Part:
@@ -32,7 +30,9 @@ def make_updater(around: Surroundings, settings: UpdaterSettings = UPDATER_SETTI
     return Updater(around.connection, around.clock, settings, spread=around.spread)
 
 
-def make_actuator(around: Surroundings, settings: ActuatorSettings = ACTUATOR_SETTINGS) -> Part:
+def make_actuator(
+    around: Surroundings, settings: ActuatorSettings = ACTUATOR_SETTINGS, *, sweep_seconds: float = 1.0
+) -> Part:
     """The actuator of one node, over its containers in thought."""
     if around.node is None or around.runtime is None:
         raise ValueError("an actuator needs a node")
@@ -49,7 +49,7 @@ def make_actuator(around: Surroundings, settings: ActuatorSettings = ACTUATOR_SE
         size.allocatable.memory,
         spread=around.spread,
         on_write=on_write,
-        sweep_seconds=_SWEEP_SECONDS,
+        sweep_seconds=sweep_seconds,
     )
 
 

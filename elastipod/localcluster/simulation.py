@@ -84,7 +84,7 @@ class SimulationSettings:
     load: LoadSettings = _LOAD
     calm_seconds: float = 20.0
     """Before the first fault."""
-    settling_seconds: float = 240.0
+    settling_seconds: float = 330.0
     """After the last fault and the last act, until the world must be as wished."""
     quiet_seconds: float = 120.0
     """Then nothing may be written."""

@@ -18,12 +18,14 @@ def simulated(seed: int, faults: FaultPlan | None = None) -> Outcome:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_invariants_hold_and_the_world_comes_to_rest(first: int) -> None:
+    faults = 0
     for seed in range(first, first + CHUNK):
         outcome = simulated(seed)
         assert outcome.failures == [], f"seed {seed}"
         assert outcome.violations == [], f"seed {seed}: " + "; ".join(str(one) for one in outcome.violations[:5])
         assert outcome.events >= LEAST_EVENTS, f"seed {seed} is too quiet to count"
-        assert sum(outcome.fault_counts.values()) >= 1, f"seed {seed} met no fault"
+        faults += sum(outcome.fault_counts.values())
+    assert faults >= 3 * CHUNK
 
 
 @pytest.mark.parametrize("seed", [3, 17, 44, 101])
