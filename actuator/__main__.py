@@ -15,10 +15,12 @@ from actuator.direct import DirectMode
 from actuator.heartbeat import Heartbeat
 from actuator.journal import Journal, Record, boot_id
 from actuator.kernelmemory import KernelMemory
+from actuator.lowering import Lowering
 from actuator.nodehands import NodeHands
 from actuator.places import Places
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
+from actuator.standby import take_note
 from actuator.watcher import Watcher
 from elastipod.process import Surroundings, run_process
 
@@ -38,6 +40,7 @@ class Node:
         folder = Path(settings.state_folder)
         fs = NodeHands(settings.cgroup_root, settings.cgroup_parent)
         journal = Journal(folder, boot_id())
+        _adopt(journal, take_note(settings.state_folder))
         self.heartbeat = Heartbeat(folder)
         budget = NodeBudget(settings.amount("node_reserve"))
         watcher = Watcher(KernelMemory(fs), settings.rules, budget, around.clock, self.heartbeat)
@@ -52,6 +55,7 @@ class Node:
             address=around.address,
             guard_restores=lambda: _restores(folder),
             direct=DirectMode(fs, journal, around.clock) if settings.direct else None,
+            lower=Lowering(fs, around.clock).step,
             release=lambda record: _release(settings.cgroup_root, record),
         )
         gc.freeze()
@@ -61,6 +65,14 @@ class Node:
         """The watcher has let go of everything: tell the guard so."""
         if self.heartbeat is not None:
             self.heartbeat.stop()
+
+
+def _adopt(journal: Journal, raised: dict[str, int]) -> None:
+    """What the guard raised in our absence is ours to ask of the API now."""
+    for key, record in list(journal.records.items()):
+        limit = raised.get(str(record.get("group")), 0)
+        if limit > int(record.get("pending") or 0):
+            journal.put({key: {**record, "pending": limit, "ours": max(limit, int(record.get("ours") or 0))}})
 
 
 def _open_files() -> None:

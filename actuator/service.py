@@ -18,6 +18,7 @@ from actuator.journal import Journal, Record
 from actuator.memory import Target
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
 from actuator.settings import ActuatorSettings
+from actuator.shrinking import Done, ShrinkStep
 from actuator.spikes import Accepted, AskApi, Refused, Tell
 from actuator.table import Locate, Memo, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
@@ -75,6 +76,7 @@ class Actuator:
         guard_restores: Callable[[], int] = lambda: 0,
         release: Callable[[Record], None] = lambda _: None,
         direct: DirectMode | None = None,
+        lower: Callable[[str, str, int], ShrinkStep] | None = None,
         spread: random.Random | None = None,
     ) -> None:
         self.interval_seconds = settings.interval_seconds
@@ -102,7 +104,9 @@ class Actuator:
             on_change=self._note_change,
         )
         self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_change)
-        self._direct = direct
+        self._direct, self._lower = direct, lower
+        self._above: dict[str, Target] = {}
+        """Raised in the cgroup, and then refused by the API: to be lowered again."""
         self._node = Reflector(
             connection,
             ELASTIC_NODES,
@@ -147,7 +151,22 @@ class Actuator:
             self._decide()
         self._ask_again()
         self._numbers.node(len(self._targets), self._guard_restores())
+        await self._take_back()
         await self._teller.tell_node(await self._enforced(self._status()))
+
+    async def _take_back(self) -> None:
+        """Bring cgroups down to a spec that the API would not raise, a step at a time, as usage allows."""
+        for key, target in list(self._above.items()):
+            if self._lower is None or key not in self._targets or self._asker.is_asking(key):
+                del self._above[key]
+                continue
+            try:
+                step = await asyncio.to_thread(self._lower, target.pod_group, target.group, target.spec_bytes)
+            except OSError as error:
+                log.info("not lowered", container=key, error=str(error))
+                step = Done()
+            if isinstance(step, Done):
+                del self._above[key]
 
     async def _enforced(self, status: ElasticNodeStatus) -> ElasticNodeStatus:
         """What direct mode put in force, added to the status."""
@@ -155,9 +174,13 @@ class Actuator:
         if self._direct is None or node is None:
             return status
         raw = await self._connection.get(NODES, None, self._settings.node_name)
-        report = await asyncio.to_thread(
-            self._direct.run, list(self._pods.items.values()), node, decode_node(raw).allocatable, self._located
-        )
+        try:
+            report = await asyncio.to_thread(
+                self._direct.run, list(self._pods.items.values()), node, decode_node(raw).allocatable, self._located
+            )
+        except OSError as error:
+            log.warning("direct mode stands still", error=str(error))
+            return msgspec.structs.replace(status, message=f"direct mode: {error.strerror or error}")
         return msgspec.structs.replace(status, allocated=report.allocated or None, actual=report.actual or None)
 
     def _decide(self) -> None:
@@ -169,7 +192,11 @@ class Actuator:
         wanted = {one.target.key: one.target for one in found if one.target is not None}
         ended = [key for key in self._targets if key not in wanted]
         fresh = {key: target for key, target in wanted.items() if self._targets.get(key) != target}
-        self._lease(fresh, ended)
+        try:
+            self._lease(fresh, ended)
+        except OSError:
+            log.warning("no lease, no hold", problem=self._problem, containers=len(fresh))
+            return
         for key in ended:
             self._forget(key)
         for key, target in fresh.items():
@@ -260,6 +287,7 @@ class Actuator:
             "version": 2 if self._watcher.holds else 1,
             "parent": self._settings.cgroup_parent,
             "group": target.group,
+            "ceiling": target.ceiling_bytes,
             "base": memo.base_bytes,
             "ours": memo.ours_bytes,
             "pending": memo.pending_bytes,
@@ -334,6 +362,8 @@ class Actuator:
     def _on_answer(self, key: str, answer: Accepted | Refused) -> None:
         if isinstance(answer, Refused):
             self._remember(key, pending=0)
+            if key in self._targets:
+                self._above[key] = self._targets[key]
             if self._find(key) is not None:
                 self._spike(key, Tell(answer.reason))
         else:
