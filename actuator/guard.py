@@ -2,26 +2,30 @@
 
     python -m actuator.guard STATE_FOLDER [CGROUP_ROOT]
 
-Owns the dead man's switch. The actuator writes a heartbeat and, before any hold, a lease into its journal; when the
-beat stays out, each leased group is thawed and its `memory.high` lifted (on v1 the OOM killer is switched on again).
-It never lowers a limit. It ends with SIGTERM or SIGINT, after lifting what is held if the actuator is silent by then.
+Owns the dead man's switch. The actuator locks and beats a heartbeat and, before any hold, writes a lease into its
+journal. When its lock falls (it died) or the beat stays out (it hangs), each leased group is thawed and its
+`memory.high` lifted (on v1 the OOM killer is switched on again), and until the actuator is back, standby.py raises in
+its place. No limit is ever lowered. SIGTERM or SIGINT end it, after lifting what is held if the actuator is silent.
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
 import sys
+import threading
 import zlib
 from contextlib import suppress
+
+from actuator.reach import open_below
+from actuator.standby import Lease, Standby
 
 LOOK_SECONDS = 0.1
 SILENT_LOOKS = 4
 """The actuator is silent when its beat is the same for so many looks."""
-_LET_GO_EVERY = 10
 HEARTBEAT = "heartbeat"
 JOURNAL = "journal"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FREEZER_V1 = "freezer"
 
 
@@ -34,8 +38,8 @@ def last_beat(folder: str) -> float | None:
         return None
 
 
-def leases(folder: str, boot: str) -> list[tuple[int, str, str]]:
-    """The groups under lease in this boot, as `(version, parent, group)`."""
+def leases(folder: str, boot: str) -> list[Lease]:
+    """The groups under lease in this boot."""
     found: dict[str, object] = {}
     try:
         with open(os.path.join(folder, JOURNAL), "rb") as file:
@@ -53,15 +57,20 @@ def leases(folder: str, boot: str) -> list[tuple[int, str, str]]:
         if isinstance(key, str) and key.startswith("lease/"):
             found[key] = value if written_in == boot else None
     return [
-        (2 if value.get("version") == 2 else 1, str(value.get("parent") or ""), value["group"])
+        Lease(
+            2 if value.get("version") == 2 else 1,
+            str(value.get("parent") or ""),
+            value["group"],
+            ceiling if isinstance(ceiling := value.get("ceiling"), int) else 0,
+        )
         for value in found.values()
-        if isinstance(value, dict) and isinstance(value.get("group"), str)
+        if isinstance(value, dict) and isinstance(value.get("group"), str) and value["group"].strip("/")
     ]
 
 
 def release(root: str, version: int, parent: str, group: str) -> bool:
     """Let a group go; whether something was held."""
-    path = [part for part in f"{parent}/{group}".split("/") if part]
+    path = f"{parent}/{group}"
     if version == 2:
         _write(root, path, "cgroup.freeze", b"0")
         return _write(root, path, "memory.high", b"max")
@@ -69,33 +78,26 @@ def release(root: str, version: int, parent: str, group: str) -> bool:
     return _write(os.path.join(root, "memory"), path, "memory.oom_control", b"0")
 
 
-def _write(root: str, path: list[str], name: str, value: bytes) -> bool:
-    """Replace a file's value when it is another; walked folder by folder, no link followed."""
-    folder = -1
+def _write(root: str, group: str, name: str, value: bytes) -> bool:
+    """Replace a file's value when it is another; whether it was."""
     try:
-        folder = os.open(root, _FOLDER)
-        for part in path:
-            if part in (".", ".."):
-                return False
-            above, folder = folder, os.open(part, _FOLDER, dir_fd=folder)
-            os.close(above)
-        fd = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            if os.pread(fd, 64, 0).split()[:1] == [value] or b"oom_kill_disable 0" in os.pread(fd, 256, 0):
-                return False
-            return os.pwrite(fd, value + b"\n", 0) > 0
-        finally:
-            os.close(fd)
+        fd = open_below(root, group, name)
+    except OSError:
+        return False
+    try:
+        text = os.pread(fd, 256, 0)
+        if text.split()[:1] == [value] or b"oom_kill_disable 0" in text:
+            return False
+        return os.pwrite(fd, value + b"\n", 0) > 0
     except OSError:
         return False
     finally:
-        if folder >= 0:
-            os.close(folder)
+        os.close(fd)
 
 
 def let_go(folder: str, root: str, boot: str) -> int:
     """Release all leased groups; how many were held."""
-    return sum(release(root, version, parent, group) for version, parent, group in leases(folder, boot))
+    return sum(release(root, one.version, one.parent, one.group) for one in leases(folder, boot))
 
 
 class Guard:
@@ -104,19 +106,45 @@ class Guard:
     def __init__(self, folder: str, root: str, boot: str) -> None:
         self.folder, self.root, self.boot = folder, root, boot
         self.restores = 0
+        self.standby: Standby | None = None
+        """Who raises while the actuator is silent."""
         self._beat: float | None = None
         self._same_looks = 0
+
+    @property
+    def look_seconds(self) -> float:
+        """Until the next look."""
+        return LOOK_SECONDS if self.standby is None else self.standby.look_seconds
+
+    def died(self) -> int:
+        """The actuator's lock fell: no need to wait for its beat to stay out."""
+        if last_beat(self.folder) in (0, None) or self.is_silent:
+            return 0
+        self._beat, self._same_looks = last_beat(self.folder), SILENT_LOOKS
+        return self._stand_by()
 
     def look(self) -> int:
         """Let go once the beat stays out, and again each second of the silence; how many were let go."""
         beat = last_beat(self.folder)
         if beat != self._beat or beat == 0:
             self._beat, self._same_looks = beat, 0
+            self._step_aside()
             return 0
         self._same_looks += 1
-        if self._same_looks < SILENT_LOOKS or (self._same_looks - SILENT_LOOKS) % _LET_GO_EVERY:
-            return 0
-        return self.let_go()
+        if self.standby is not None:
+            return self.standby.look()
+        return self._stand_by() if self._same_looks >= SILENT_LOOKS else 0
+
+    def _stand_by(self) -> int:
+        released = self.let_go()
+        self.standby = Standby(self.folder, self.root, leases(self.folder, self.boot))
+        self.standby.look()
+        return released
+
+    def _step_aside(self) -> None:
+        if self.standby is not None:
+            self.standby.close()
+            self.standby = None
 
     def let_go(self) -> int:
         """Lift every hold under lease."""
@@ -138,6 +166,17 @@ class Guard:
             file.write(f"{self.restores}\n")
 
 
+def _watch_lock(folder: str) -> None:
+    """Tell the main thread with SIGUSR1 whenever nobody holds the heartbeat's lock."""
+    between = threading.Event()
+    while True:
+        with suppress(OSError), open(os.path.join(folder, HEARTBEAT), "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        between.wait(LOOK_SECONDS / 2)
+
+
 def main(argv: list[str]) -> int:
     """Look until told to stop."""
     if not 2 <= len(argv) <= 3:
@@ -150,11 +189,18 @@ def main(argv: list[str]) -> int:
         ctypes.CDLL(None).mlockall(7)
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -15)
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     guard = Guard(folder, root, boot)
-    while signal.sigtimedwait(ends, LOOK_SECONDS) is None:
-        guard.look()
+    threading.Thread(target=_watch_lock, args=(folder,), daemon=True).start()
+    while True:
+        seen = signal.sigtimedwait(awaited, guard.look_seconds)
+        if seen is None:
+            guard.look()
+        elif seen.si_signo == signal.SIGUSR1:
+            guard.died()
+        else:
+            break
     if guard.is_silent:
         guard.let_go()
     return 0

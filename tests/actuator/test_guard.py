@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from actuator import guard
+from actuator import guard, reach, standby
 from actuator.guard import SILENT_LOOKS, Guard, leases
 from actuator.heartbeat import Heartbeat
 from actuator.journal import Journal, boot_id
+from actuator.standby import NOTE, Lease, take_note
 from tests.actuator.trees import GROUP, v2_tree
+
+MIB = 1024 * 1024
 
 
 def held(tmp_path: Path, boot: str = "b1", **record: object) -> Path:
@@ -78,15 +81,20 @@ def test_a_damaged_journal_costs_only_its_damaged_lines(tmp_path: Path) -> None:
     root = held(tmp_path)
     with (tmp_path / "state" / "journal").open("ab") as file:
         file.write(b'deadbeef ["lease/x","b1",{"group":"y"}]\n\xff\xfe 1 2\n[]')
-    assert leases(str(tmp_path / "state"), "b1") == [(2, "", GROUP)]
+    assert leases(str(tmp_path / "state"), "b1") == [Lease(2, "", GROUP)]
     assert Guard(str(tmp_path / "state"), str(root), "b1").let_go() == 1
 
 
-def test_the_guard_imports_nothing_but_the_standard_library() -> None:
-    tree = ast.parse(Path(guard.__file__).read_text("utf-8"))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+def test_the_guard_and_what_it_imports_need_nothing_but_the_standard_library() -> None:
+    names: set[str] = set()
+    for module in (guard, standby, reach):
+        tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+        names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in names if name.split(".")[0] not in sys.stdlib_module_names} == {
+        "actuator.reach",
+        "actuator.standby",
+    }
 
 
 def test_as_a_process_it_lets_go_within_its_time_and_ends_when_told(tmp_path: Path) -> None:
@@ -105,3 +113,53 @@ def test_as_a_process_it_lets_go_within_its_time_and_ends_when_told(tmp_path: Pa
 
 def test_it_says_how_it_is_called() -> None:
     assert guard.main(["guard"]) == 2
+
+
+def near_limit(tmp_path: Path, ceiling: int) -> Path:
+    """A container of 100 MiB that has all but used it, leased up to a ceiling."""
+    root = held(tmp_path, ceiling=ceiling)
+    (root / GROUP / "memory.max").write_text(f"{100 * MIB}\n")
+    (root / GROUP / "memory.current").write_text(f"{99 * MIB}\n")
+    (root / Path(GROUP).parent / "memory.max").write_text(f"{120 * MIB}\n")
+    return root
+
+
+def test_while_the_actuator_is_away_who_is_near_its_limit_gets_more(tmp_path: Path) -> None:
+    root = near_limit(tmp_path, ceiling=400 * MIB)
+    Heartbeat(tmp_path / "state").beat(5.0)
+    one = Guard(str(tmp_path / "state"), str(root), "b1")
+    one.died()
+    assert (root / GROUP / "memory.max").read_text().strip() == str(150 * MIB)
+    assert (root / Path(GROUP).parent / "memory.max").read_text().strip() == str(170 * MIB)
+    assert take_note(str(tmp_path / "state")) == {GROUP: 150 * MIB}
+    assert take_note(str(tmp_path / "state")) == {}
+
+
+def test_nobody_gets_more_than_its_ceiling_nor_below_the_mark(tmp_path: Path) -> None:
+    root = near_limit(tmp_path, ceiling=110 * MIB)
+    Heartbeat(tmp_path / "state").beat(5.0)
+    one = Guard(str(tmp_path / "state"), str(root), "b1")
+    one.died()
+    assert (root / GROUP / "memory.max").read_text().strip() == str(110 * MIB)
+    (root / GROUP / "memory.current").write_text(f"{20 * MIB}\n")
+    one.look()
+    assert (root / GROUP / "memory.max").read_text().strip() == str(110 * MIB)
+
+
+def test_the_guard_steps_aside_when_the_actuator_beats_again(tmp_path: Path) -> None:
+    root = near_limit(tmp_path, ceiling=400 * MIB)
+    heart = Heartbeat(tmp_path / "state")
+    heart.beat(5.0)
+    one = Guard(str(tmp_path / "state"), str(root), "b1")
+    one.died()
+    heart.beat(6.0)
+    one.look()
+    assert one.standby is None
+    (root / GROUP / "memory.current").write_text(f"{149 * MIB}\n")
+    one.look()
+    assert (root / GROUP / "memory.max").read_text().strip() == str(150 * MIB)
+
+
+def test_a_note_that_was_cut_costs_only_its_last_line(tmp_path: Path) -> None:
+    (tmp_path / NOTE).write_text("a/b 100\na/b 200\na/c 3\nx\na/d 4x\n")
+    assert take_note(str(tmp_path)) == {"a/b": 200, "a/c": 3}
