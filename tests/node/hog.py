@@ -72,6 +72,13 @@ def sockets(mib: int) -> None:
             continue
 
 
+def cache(mib: int) -> None:
+    """Read a disk through the page cache."""
+    with open("/dev/vda", "rb", buffering=0) as disk:
+        for _ in range(mib):
+            assert len(disk.read(MIB)) == MIB
+
+
 def main() -> None:
     """Wait for the go."""
     kind, mib, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -80,7 +87,7 @@ def main() -> None:
         touch(mib, threads)
         threading.Event().wait(20 if kind == "hold" else 0)
     else:
-        {"readinto": readinto, "fork": fork, "sockets": sockets}[kind](mib)
+        {"readinto": readinto, "fork": fork, "sockets": sockets, "cache": cache}[kind](mib)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,12 @@ DEBS: Final = (
     "busybox-static", "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "zlib1g",
     "libexpat1", "libffi8", "libssl3", "libbz2-1.0", "liblzma5", "libuuid1",
 )  # fmt: skip
+MODULES: Final = (
+    "virtio/virtio.ko", "virtio/virtio_ring.ko", "virtio/virtio_pci_legacy_dev.ko", "virtio/virtio_pci_modern_dev.ko",
+    "virtio/virtio_pci.ko", "block/virtio_blk.ko",
+)  # fmt: skip
+"""What the kernel needs to see a disk, in this order."""
+DISK_BYTES: Final = 400 * 1024 * 1024
 PURE: Final = ("structlog", "prometheus_client", "typing_extensions.py")
 OURS: Final = ("elastipod", "actuator", "tests/node")
 INIT: Final = """#!/bin/busybox sh
@@ -40,10 +46,13 @@ def cache() -> Path:
 def boot(folder: Path, seconds: float) -> str:
     """What the machine said from start to power-off. Raises NoMachine."""
     kernel, base = _kernel(), _userland()
-    image, console = folder / "initrd", folder / "console"
+    image, console, disk = folder / "initrd", folder / "console", folder / "disk"
+    with disk.open("wb") as file:
+        file.truncate(DISK_BYTES)
     image.write_bytes(base.read_bytes() + _packed(_ours(folder / "t"), "t"))
     argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536M", "-smp", "2", "-nographic"]
     argv += ["-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", str(kernel), "-initrd", str(image)]
+    argv += ["-drive", f"file={disk},format=raw,if=virtio"]
     argv += ["-append", "console=ttyS0 quiet panic=-1"]
     with console.open("wb") as out:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
@@ -111,6 +120,10 @@ def _ours(folder: Path) -> Path:
     for name in OURS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "tests" / "__init__.py").touch()
+    (folder / "modules").mkdir()
+    for number, name in enumerate(MODULES):
+        [found] = (cache() / "kernel" / "lib" / "modules").glob(f"*/kernel/drivers/{name}")
+        shutil.copy(found, folder / "modules" / f"{number}-{found.name}")
     for name in PURE:
         copy = shutil.copytree if (packages / name).is_dir() else shutil.copy
         copy(packages / name, folder / name)
