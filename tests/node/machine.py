@@ -15,7 +15,7 @@ DEBS: Final = (
     "libexpat1", "libffi8", "libssl3", "libbz2-1.0", "liblzma5", "libuuid1",
 )  # fmt: skip
 MODULES: Final = (
-    "virtio/virtio.ko", "virtio/virtio_ring.ko", "virtio/virtio_pci_legacy_dev.ko", "virtio/virtio_pci_modern_dev.ko",
+    "virtio/virtio_ring.ko", "virtio/virtio.ko", "virtio/virtio_pci_legacy_dev.ko", "virtio/virtio_pci_modern_dev.ko",
     "virtio/virtio_pci.ko", "block/virtio_blk.ko",
 )  # fmt: skip
 """What the kernel needs to see a disk, in this order."""
