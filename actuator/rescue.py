@@ -169,7 +169,11 @@ class Rescue:
             slot = self._slots.get(key)
             if slot is None:
                 continue
-            reading = self._memory.reading(key)
+            try:
+                reading = self._memory.reading(key)
+            except (OSError, ValueError) as error:
+                self._on_outcome(key, Failed(f"its memory can not be read: {error}"))
+                continue
             if reading is None:
                 self._forget(key)
                 continue

@@ -27,7 +27,8 @@ from actuator.spikes import Accepted, Refused, SpikeRules, ladder
 from elastipod.clock import Clock
 
 _BEAT_SECONDS: Final = 0.1
-_SLICES: Final = 10
+_SLICES: Final = 2
+_BEATS_PER_SLICE: Final = 5
 _CLOSELY_EVERY: Final = 4
 _SWITCH_SECONDS: Final = 0.0005
 _MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
@@ -58,17 +59,23 @@ class Watcher:
         self._arming: set[str] = set()
         self._targets: dict[str, Target] = {}
         self._stopping = False
+        self._failure: Exception | None = None
+        self._on_end: Callable[[], object] = lambda: None
         self._threads = (
             threading.Thread(target=self._run, name="watcher", daemon=True),
             threading.Thread(target=self._arm_for_ever, name="marks", daemon=True),
         )
 
     async def run(self) -> None:
-        """From start to stop, for an event loop's task."""
+        """From start to stop, for an event loop's task. RuntimeError when the thread ends by itself."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        self._on_end = lambda: loop.call_soon_threadsafe(ended.set)
         self.start()
         try:
-            await asyncio.Event().wait()
+            await ended.wait()
+            raise RuntimeError(f"the watcher's thread ended: {self._failure!r}")
         finally:
+            self._on_end = lambda: None
             self.stop()
 
     # From any thread.
@@ -113,7 +120,19 @@ class Watcher:
 
     def _run(self) -> None:
         self.scheduling = run_first()
-        slice_number = 0
+        try:
+            self._watch()
+            self._rescue.drop_all()
+            self._memory.close_all()
+            self._epoll.close()
+            os.close(self._wake_fd)
+        except Exception as error:
+            # What is held stays leased: the guard sees the silence, and the process ends and starts anew.
+            self._failure = error
+            self._on_end()
+
+    def _watch(self) -> None:
+        beats = 0
         beat_at = self._clock.monotonic()
         while not self._stopping:
             now = self._clock.monotonic()
@@ -132,13 +151,11 @@ class Watcher:
                 beat_at = now
                 if self._heartbeat is not None:
                     self._heartbeat.beat(now)
-                slice_number += 1
-                closely = slice_number // _SLICES % _CLOSELY_EVERY == 0
-                self._rescue.sweep(self._rescue.keys[slice_number % _SLICES :: _SLICES], now, closely=closely)
-        self._rescue.drop_all()
-        self._memory.close_all()
-        self._epoll.close()
-        os.close(self._wake_fd)
+                beats += 1
+                if beats % _BEATS_PER_SLICE == 0:
+                    number = beats // _BEATS_PER_SLICE
+                    closely = number // _SLICES % _CLOSELY_EVERY == 0
+                    self._rescue.sweep(self._rescue.keys[number % _SLICES :: _SLICES], now, closely=closely)
 
     def _take(self, events: list[tuple[int, int]]) -> list[str]:
         keys: list[str] = []

@@ -180,3 +180,27 @@ def test_a_group_is_made_read_and_removed(hands: NodeHands) -> None:
     assert process.wait(5) == -9
     hands.remove("kubepods")
     assert not hands.exists("kubepods")
+
+
+async def test_a_watcher_whose_thread_fails_ends_and_says_why(tmp_path: Path) -> None:
+    class Broken(Heartbeat):
+        def beat(self, now: float) -> None:
+            raise OSError(5, "Input/output error")
+
+    memory = KernelMemory(CgroupFs(v2_tree(tmp_path / "cg")))
+    watcher = Watcher(memory, SpikeRules(), NodeBudget(0), SystemClock(), Broken(tmp_path))
+    with pytest.raises(RuntimeError, match="Input/output error"):
+        await watcher.run()
+
+
+def test_what_can_not_be_read_is_told_and_the_others_are_watched_on(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg", GROUP, f"{POD}/c2")
+    with watching(CgroupFs(root)) as (watcher, seen):
+        watcher.add(target(f"{POD}/c2"))
+        seen.wait(Watched)
+        (root / f"{POD}/c2/memory.max").write_text("nonsense\n")
+        (root / f"{POD}/c2/memory.current").write_text(f"{99 * MIB}\n")
+        assert isinstance(seen.wait(Failed), Failed)
+        watcher.add(target())
+        (root / GROUP / "memory.current").write_text(f"{95 * MIB}\n")
+        assert isinstance(seen.wait(AskApi), AskApi)
