@@ -3,6 +3,7 @@
 Owns building and booting it. What was built is kept in the user's cache folder.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ ROOT: Final = Path(__file__).parents[2]
 DEBS: Final = (
     "busybox-static", "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "zlib1g",
     "libexpat1", "libffi8", "libssl3", "libbz2-1.0", "liblzma5", "libuuid1",
+    "libgcc-s1",
 )  # fmt: skip
 MODULES: Final = (
     "virtio/virtio_ring.ko", "virtio/virtio.ko", "virtio/virtio_pci_legacy_dev.ko", "virtio/virtio_pci_modern_dev.ko",
@@ -78,7 +80,8 @@ def _kernel() -> Path:
 
 
 def _userland() -> Path:
-    packed = cache() / "userland.cpio.gz"
+    made_of = hashlib.sha256(repr((DEBS, INIT)).encode()).hexdigest()[:12]
+    packed = cache() / f"userland-{made_of}.cpio.gz"
     if not packed.exists():
         root = _unpacked(DEBS, "userland")
         for gone in ("usr/share", "etc"):
