@@ -22,6 +22,8 @@ from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.standby import take_note
 from actuator.watcher import Watcher
+from elastipod.clock import SystemClock
+from elastipod.loop import clock_ticker
 from elastipod.process import Surroundings, run_process
 
 
@@ -99,7 +101,9 @@ def main() -> int:
     """Run until told to stop; exit code 2 where the node can not be acted on."""
     node = Node()
     try:
-        return run_process("actuator", ActuatorSettings, node.make, elects_leader=False)
+        return run_process(
+            "actuator", ActuatorSettings, node.make, elects_leader=False, ticker=clock_ticker(SystemClock())
+        )
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL):
             raise

@@ -20,7 +20,7 @@ from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.http import HttpConnection
 from elastipod.kube.leadership import Leadership
-from elastipod.loop import Health, Part, apscheduler_ticker, run_part
+from elastipod.loop import Health, Part, Ticker, apscheduler_ticker, run_part
 from elastipod.serving import Serving
 from elastipod.settings import SettingsError, load_all
 from elastipod.telemetry import Metrics, configure_logging, get_logger
@@ -91,6 +91,7 @@ def run_process(
     *,
     elects_leader: bool,
     at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
+    ticker: Ticker = apscheduler_ticker,
     argv: Sequence[str] | None = None,
 ) -> int:
     """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told.
@@ -107,7 +108,9 @@ def run_process(
         return 2
     clock = SystemClock()
     connection = HttpConnection(access, clock)
-    return asyncio.run(_serve(name, own, settings, make, connection, clock, elects_leader=elects_leader, at_end=at_end))
+    return asyncio.run(
+        _serve(name, own, settings, make, connection, clock, elects_leader=elects_leader, at_end=at_end, ticker=ticker)
+    )
 
 
 async def _serve(
@@ -120,6 +123,7 @@ async def _serve(
     *,
     elects_leader: bool,
     at_end: Callable[[Any], Coroutine[Any, Any, None]] | None,
+    ticker: Ticker,
 ) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -135,7 +139,7 @@ async def _serve(
         part = working.part = make(Surroundings(to, clock, settings, metrics, address))
         health.interval_seconds = part.interval_seconds
         try:
-            await run_part(part, clock, apscheduler_ticker, health)
+            await run_part(part, clock, ticker, health)
         finally:
             if at_end is not None:
                 with suppress(KubeError, TimeoutError):

@@ -1,13 +1,17 @@
 """What a process shows on its port: /metrics, /healthz, /readyz and /explain/NAMESPACE/POD. Read only.
 
-Owns the HTTP answers. The facts are each part's matter.
+Owns the answers, and as much of HTTP as GET needs: one short request a connection, within a time. The facts are each
+part's matter.
 """
 
+import asyncio
+import re
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
-from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from elastipod.clock import Clock
@@ -17,52 +21,75 @@ from elastipod.telemetry import Metrics
 Explain = Callable[[str], dict[str, Any] | None]
 """Facts about the pod of a key (`namespace/name`); None where nothing is known of it."""
 
+_REQUEST: Final = re.compile(rb"(GET|HEAD) ([!-~]{1,1024}) HTTP/1\.[01]\r?\n")
+_POD: Final = re.compile(r"/explain/([a-z0-9.-]{1,253})/([a-z0-9.-]{1,253})")
+_REQUEST_SECONDS: Final = 5.0
+_MOST_HEADER: Final = 16_384
+_TEXT: Final = "text/plain; charset=utf-8"
+_WORDS: Final = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+
 
 class Serving:
     """The process' port. `port` is what was bound (useful when 0 was asked for)."""
 
     def __init__(self, metrics: Metrics, health: Health, clock: Clock, explain: Explain) -> None:
         self._metrics, self._health, self._clock, self._explain = metrics, health, clock, explain
-        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen."""
-        app = web.Application(client_max_size=1024)
-        app.add_routes(
-            [
-                web.get("/metrics", self._show_metrics),
-                web.get("/healthz", self._show_alive),
-                web.get("/readyz", self._show_ready),
-                web.get("/explain/{namespace}/{pod}", self._show_pod),
-            ]
-        )
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        """Listen. Raises OSError where the port is taken."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=_MOST_HEADER)
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Stop listening."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
 
-    async def _show_metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
+            try:
+                async with asyncio.timeout(_REQUEST_SECONDS):
+                    request = _REQUEST.match(await reader.readuntil(b"\n"))
+                    while request is not None and (await reader.readuntil(b"\n")).strip():
+                        pass
+                    writer.write(self._answer(request))
+                    await writer.drain()
+            finally:
+                writer.close()
+                await writer.wait_closed()
 
-    async def _show_alive(self, _: web.Request) -> web.Response:
-        return _verdict(self._health.is_alive(self._clock.monotonic()), self._health.last_error)
+    def _answer(self, request: "re.Match[bytes] | None") -> bytes:
+        if request is None:
+            return _response(400, b"only GET is understood here\n")
+        code, body, content_type = self._content(unquote(request[2].decode("ascii").partition("?")[0]))
+        return _response(code, body, content_type, with_body=request[1] == b"GET")
 
-    async def _show_ready(self, _: web.Request) -> web.Response:
-        return _verdict(self._health.is_ready, self._health.last_error or "no run has ended well yet")
-
-    async def _show_pod(self, request: web.Request) -> web.Response:
-        facts = self._explain(f"{request.match_info['namespace']}/{request.match_info['pod']}")
+    def _content(self, path: str) -> tuple[int, bytes, str]:
+        match path:
+            case "/metrics":
+                return 200, generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST
+            case "/healthz":
+                return _verdict(self._health.is_alive(self._clock.monotonic()), self._health.last_error)
+            case "/readyz":
+                return _verdict(self._health.is_ready, self._health.last_error or "no run has ended well yet")
+        if (pod := _POD.fullmatch(path)) is None:
+            return 404, b"there are /metrics, /healthz, /readyz and /explain/NAMESPACE/POD\n", _TEXT
+        facts = self._explain(f"{pod[1]}/{pod[2]}")
         if facts is None:
-            return web.Response(status=404, text="nothing is known of this pod here\n")
-        return web.Response(body=msgspec.json.encode(facts), content_type="application/json")
+            return 404, b"nothing is known of this pod here\n", _TEXT
+        return 200, msgspec.json.encode(facts), "application/json"
 
 
-def _verdict(is_well: bool, why_not: str) -> web.Response:
-    return web.Response(text="ok\n") if is_well else web.Response(status=503, text=f"{why_not}\n")
+def _verdict(is_well: bool, why_not: str) -> tuple[int, bytes, str]:
+    return (200, b"ok\n", _TEXT) if is_well else (503, f"{why_not}\n".encode(), _TEXT)
+
+
+def _response(code: int, body: bytes, content_type: str = _TEXT, *, with_body: bool = True) -> bytes:
+    head = (
+        f"HTTP/1.1 {code} {_WORDS[code]}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")

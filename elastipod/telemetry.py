@@ -1,40 +1,91 @@
 """What a process tells of itself: log lines and metrics. Set up once per process.
 
-Owns the form of both. What is told is each part's matter.
+Owns the form of both: a log line is a constant sentence and fields. Built on the standard library's logging, since the
+actuator has to be small on every node. What is told is each part's matter.
 """
 
+import json
 import logging
 import sys
-from typing import TextIO
+from typing import Any, Final, TextIO
 
-import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from elastipod.clock import to_rfc3339_micro
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+_FACTS: Final = "facts"
+
+
+class Log:
     """A logger that takes a constant sentence and then fields."""
-    logger: structlog.stdlib.BoundLogger = structlog.get_logger(name)
-    return logger
+
+    __slots__ = ("_logger",)
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, sentence: str, **facts: object) -> None:
+        self._tell(logging.DEBUG, sentence, facts)
+
+    def info(self, sentence: str, **facts: object) -> None:
+        self._tell(logging.INFO, sentence, facts)
+
+    def warning(self, sentence: str, **facts: object) -> None:
+        self._tell(logging.WARNING, sentence, facts)
+
+    def error(self, sentence: str, **facts: object) -> None:
+        self._tell(logging.ERROR, sentence, facts)
+
+    def exception(self, sentence: str, **facts: object) -> None:
+        """An error with the traceback of what is being handled."""
+        self._tell(logging.ERROR, sentence, facts, trace=True)
+
+    def _tell(self, level: int, sentence: str, facts: dict[str, object], *, trace: bool = False) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, sentence, exc_info=trace, extra={_FACTS: facts})
+
+
+def get_logger(name: str) -> Log:
+    """The logger of a module."""
+    return Log(name)
 
 
 def configure_logging(level: str = "info", *, as_json: bool = True, stream: TextIO = sys.stderr) -> None:
-    """Log lines of this process: JSON for machines, `key=value` for people."""
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if as_json else structlog.processors.LogfmtRenderer(sort_keys=False)
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.UnicodeDecoder(),
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
-        cache_logger_on_first_use=False,
-    )
-    logging.basicConfig(level=logging.WARNING, stream=stream, format="%(levelname)s %(name)s %(message)s")
+    """Log lines of this process: JSON for machines, `key=value` for people. Other libraries' from warnings on."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_JsonFormatter() if as_json else _TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for ours in ("elastipod", "recommender", "updater", "actuator"):
+        logging.getLogger(ours).setLevel(level.upper())
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "at": to_rfc3339_micro(record.created),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name,
+            **getattr(record, _FACTS, {}),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        facts = getattr(record, _FACTS, {})
+        told = "".join(f" {name}={_quoted(str(value))}" for name, value in facts.items())
+        line = f"{to_rfc3339_micro(record.created)} {record.levelname.lower()} {_quoted(record.getMessage())}{told}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _quoted(text: str) -> str:
+    """As it is where it is plain; otherwise quoted, with whatever could move a cursor or forge a line escaped."""
+    return text if text.isprintable() and text and not set(text) & set(' "=') else json.dumps(text)
 
 
 class Metrics:

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import yaml
-
 from elastipod.kube.credentials import Credential, FixedCredential, PluginCredential, TokenFile, basic, is_token
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -156,6 +154,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise AccessError(f"the kubeconfig {path} can not be read: {error.strerror}") from None
     if len(raw) > _MOST_BYTES:
         raise AccessError(f"the kubeconfig {path} is larger than {_MOST_BYTES} bytes")
+    # In a cluster no kubeconfig is read, and the parser's memory is saved.
+    import yaml
+
     try:
         content = yaml.safe_load(raw) or {}
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:

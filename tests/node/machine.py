@@ -22,7 +22,7 @@ MODULES: Final = (
 )  # fmt: skip
 """What the kernel needs to see a disk, in this order."""
 DISK_BYTES: Final = 400 * 1024 * 1024
-PURE: Final = ("structlog", "prometheus_client", "typing_extensions.py")
+PURE: Final = ("prometheus_client", "typing_extensions.py")
 OURS: Final = ("elastipod", "actuator", "tests/node")
 INIT: Final = """#!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin
@@ -117,9 +117,9 @@ def _unpacked(packages: tuple[str, ...], name: str) -> Path:
 
 
 def _ours(folder: Path) -> Path:
-    import structlog
+    import prometheus_client
 
-    packages = Path(structlog.__file__).parents[1]
+    packages = Path(prometheus_client.__file__).parents[1]
     for name in OURS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "tests" / "__init__.py").touch()
