@@ -8,7 +8,9 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -33,7 +35,7 @@ _SPAN_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 _DOWN_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.05
 _MOST_LOG: Final = 65_536
-_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM})
+_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 NameOption = Annotated[str, typer.Option("--name", help="The cluster's name, for more than one.")]
 
@@ -132,40 +134,56 @@ def _start(wanted: "Wanted", folder: Path, wait_seconds: float) -> ClusterFacts:
     # Kept open, for its last words: a cluster that fails removes its folder.
     log = os.open(folder / "logs" / "cluster.log", flags, 0o600)
     begin = os.fstat(log).st_size
+    # No interrupt before it is known what there is to end; once it is up, none any more.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt_once)
     try:
-        pid = _spawn(wanted, log)
+        pid = _spawn(wanted, log, before)
         try:
-            return asyncio.run(_await_ready(folder, pid, wait_seconds))
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            facts = asyncio.run(_await_ready(folder, pid, wait_seconds))
+            _hear_no_more()
+            return facts
         except (ClusterError, KeyboardInterrupt) as failure:
+            _hear_no_more()
             asyncio.run(_end(folder, wanted.name, pid))
             last = _last_line(os.pread(log, _MOST_LOG, begin))
             if isinstance(failure, ClusterError) and last:
                 raise ClusterError(f"{failure}: {last}") from None
             raise
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(log)
 
 
-def _spawn(wanted: "Wanted", log: int) -> int:
-    """The cluster's process, in a session of its own; it outlives us. Ctrl-C waits until its id is known."""
+def _interrupt_once(_number: int, _frame: FrameType | None) -> None:
+    _hear_no_more()
+    raise KeyboardInterrupt
+
+
+def _hear_no_more() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _spawn(wanted: "Wanted", log: int, mask: Iterable[signal.Signals | int]) -> int:
+    """The cluster's process, in a session of its own; it outlives us."""
     argv = [*python_of_module("elastipod.cli.local_daemon"), msgspec.json.encode(wanted).decode()]
     argv = scoped(argv) or argv
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    try:
-        return os.posix_spawn(
-            argv[0],
-            argv,
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, log, 1),
-                (os.POSIX_SPAWN_DUP2, log, 2),
-            ],
-            setsid=True,
-            setsigmask=before,
-        )
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, log, 1),
+            (os.POSIX_SPAWN_DUP2, log, 2),
+        ],
+        setsid=True,
+        setsigmask=mask,
+    )
 
 
 async def _await_ready(folder: Path, pid: int, seconds: float) -> ClusterFacts:

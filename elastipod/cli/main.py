@@ -9,14 +9,7 @@ from typing import Annotated
 import typer
 
 from elastipod import __version__
-
-app = typer.Typer(
-    name="elastipod",
-    help="Gives running Kubernetes pods the CPU and memory they need, in place, without restarting them.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+from elastipod.cli.output import shown
 
 
 def _print_version(wanted: bool) -> None:
@@ -25,8 +18,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def main(
+def _main(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="The version.")
     ] = False,
@@ -34,22 +26,35 @@ def main(
     """Gives running Kubernetes pods the CPU and memory they need, in place, without restarting them."""
 
 
+def command() -> typer.Typer:
+    """The command with all its verbs."""
+    from elastipod.cli import demo, explain, local, recommend, resize, status
+
+    app = typer.Typer(name="elastipod", no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+    app.callback()(_main)
+    for verb in (recommend.recommend, explain.explain, status.status, resize.resize, demo.demo):
+        app.command()(verb)
+    app.add_typer(local.app, name="local")
+    return app
+
+
 def run() -> None:
     """The entry point: exit code 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted."""
-    from elastipod.cli import demo, explain, local, recommend, resize, status
-    from elastipod.kube.access import AccessError
-    from elastipod.kube.errors import KubeError
-
-    app.command()(recommend.recommend)
-    app.command()(explain.explain)
-    app.command()(status.status)
-    app.command()(resize.resize)
-    app.command()(demo.demo)
-    app.add_typer(local.app, name="local")
     try:
-        app()
-    except (AccessError, KubeError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        sys.exit(1)
+        _run()
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _run() -> None:
+    from elastipod.kube.access import AccessError
+    from elastipod.kube.errors import KubeError
+    from elastipod.telemetry import configure_logging
+
+    # Standard output is the answer's alone.
+    configure_logging("warning", as_json=False)
+    try:
+        command()()
+    except (AccessError, KubeError) as error:
+        sys.stderr.write(f"error: {shown(error)}\n")
+        sys.exit(1)

@@ -111,6 +111,12 @@ class SimulatedRuntime:
         found = self._containers.get(container_id)
         return found.limits if found is not None and found.run.state is RunState.RUNNING else None
 
+    def process_id(self, container_id: str) -> int:
+        """The number that stands for its process; 0 where it does not run."""
+        self._advance()
+        found = self._containers.get(container_id)
+        return 0 if found is None else found.run.process_id
+
     def pod_limits(self, pod_uid: str) -> GroupLimits | None:
         return self._pod_limits.get(pod_uid)
 

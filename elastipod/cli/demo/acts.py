@@ -28,6 +28,8 @@ _LIMIT: Final = "96Mi"
 _LEAP_MIB: Final = 200
 _CALM_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
+_ASKED_SECONDS: Final = 3.0
+"""After so long a request would be in force, had it room."""
 _START_SECONDS: Final = 20.0
 
 
@@ -84,14 +86,15 @@ async def spike_with_elastipod(stage: Stage) -> dict[str, Any]:
     await create(stage, JOBS, _genome("genome", {"elastipod.io/memory-spike": "Pause"}))
     pod = await stage.observer.until_running("genome")
     before = pod.containers[0]
-    pids_before = stage.observer.process_ids(pod, "genome.py")
-    stage.story.tell(f"It runs as process {_shown_pids(pids_before) or before.container_id} and works.")
+    machine = stage.observer.machine
+    pids_before = machine.process_ids(pod, "genome.py")
+    stage.story.tell(f"It runs as process {_shown_pids(pids_before)} and works.")
     memory: list[tuple[int, int]] = []
     pids_after: list[int] = []
     while (now := stage.observer.pod("genome")) is not None and not now.is_terminal:
-        memory.append(stage.observer.memory(now))
+        memory.append(machine.memory(now))
         if memory[-1][1] > memory[0][1]:
-            pids_after = stage.observer.process_ids(now, "genome.py") or pids_after
+            pids_after = machine.process_ids(now, "genome.py") or pids_after
         await stage.clock.sleep(_LOOK_SECONDS)
         if len(memory) > 60 / _LOOK_SECONDS:
             break
@@ -109,13 +112,14 @@ async def spike_with_elastipod(stage: Stage) -> dict[str, Any]:
         "memory_limit_after": after.limits.memory,
         "memory_limit_in_force_at_most": max((limit for _, limit in memory), default=0),
         "memory_used_at_most": max((used for used, _ in memory), default=0),
-        "longest_hold_ms": _longest_stall(log),
-        "output_complete": f"complete {_READS} reads" in log if log else None,
+        "longest_hold_ms": machine.longest_hold_ms(ended, log),
+        "output_complete": machine.is_complete(ended, log, f"complete {_READS} reads"),
     }
     if ended.phase == "Succeeded":
         stage.story.good(
             f"Memory leapt; the limit went from {show_memory(before.limits.memory)} to "
-            f"{show_memory(after.limits.memory)}. Same process, exit code 0, output complete."
+            f"{show_memory(after.limits.memory)}. {'Same' if pids_after == pids_before else 'Another'} process, "
+            f"exit code {facts['exit_code']}, output {'complete' if facts['output_complete'] else 'incomplete'}."
         )
     else:
         stage.story.bad(f"It did not survive: {ended.phase}.")
@@ -137,9 +141,10 @@ async def oversized_service(stage: Stage) -> None:
 async def service_shrinks(stage: Stage, before: Pod) -> dict[str, Any]:
     """The service goes down to what it uses."""
     has = before.containers[0]
-    pids_before = stage.observer.process_ids(before, "service.py")
+    machine, began = stage.observer.machine, stage.clock.monotonic()
+    pids_before = machine.process_ids(before, "service.py")
     stage.story.tell(
-        f"A service reserves {format_cpu(has.requests.cpu)} cores and {show_memory(has.requests.memory)}, "
+        f"A service reserves {format_cpu(has.requests.cpu)} of CPU and {show_memory(has.requests.memory)}, "
         "and uses a twentieth of it."
     )
 
@@ -162,13 +167,9 @@ async def service_shrinks(stage: Stage, before: Pod) -> dict[str, Any]:
         "restarts": now.restart_count,
         "same_container": now.container_id == has.container_id and after.uid == before.uid,
         "process_ids_before": pids_before,
-        "process_ids_after": stage.observer.process_ids(after, "service.py"),
-        "cpu_request_before": has.requests.cpu,
-        "cpu_request_after": now.requests.cpu,
-        "memory_request_before": has.requests.memory,
-        "memory_request_after": now.requests.memory,
-        "memory_limit_before": has.limits.memory,
-        "memory_limit_after": now.limits.memory,
+        "process_ids_after": machine.process_ids(after, "service.py"),
+        "seconds_waited": round(stage.clock.monotonic() - began, 2),
+        **_sizes(before, after),
     }
 
 
@@ -186,6 +187,8 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
         await create(stage, DEPLOYMENTS, deployment(name, spec, {"elastipod.io/donate": "true"}, usage))
     donors = [await stage.observer.until_running(name) for name in ("cache", "index")]
     held = {pod.name: pod.containers[0].requests.cpu for pod in donors}
+    machine = stage.observer.machine
+    pids_before = {pod.name: machine.process_ids(pod, "service.py") for pod in donors}
     stage.story.tell("Two neighbours reserve 0.9 cores each and use 0.05. The node is full by requests.")
     spec = container("report", command("batch.py", "6"), {"cpu": "900m", "memory": "32Mi"})
     await create(stage, JOBS, job("report", spec, {}, {"cpu": "20m", "memory": "12Mi", "seconds": 6}))
@@ -211,18 +214,21 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
     await stage.observer.until("a donor gets its own back", 60, look)
     back = stage.clock.monotonic() - began
     stage.story.good(f"After {back:.1f} s a donor has its own back.")
-    now = [stage.observer.pod(name) for name in ("cache", "index")]
+    now = [pod for name in ("cache", "index") if (pod := stage.observer.pod(name)) is not None]
+    pids_after = {pod.name: machine.process_ids(pod, "service.py") for pod in now}
     for name in ("cache", "index"):
         await stage.connection.delete(DEPLOYMENTS, NAMESPACE, name)
     return {
-        "kills": sum(1 for pod in now if pod and pod.containers[0].last_termination),
-        "restarts": sum(pod.containers[0].restart_count for pod in now if pod),
+        "kills": sum(1 for pod in now if pod.containers[0].last_termination),
+        "restarts": sum(pod.containers[0].restart_count for pod in now),
+        "process_ids_before": pids_before,
+        "process_ids_after": pids_after,
         "seconds_waited": round(waited, 2),
         "seconds_until_given_back": round(back, 2),
         "pending_pod_exit_code": ended.containers[0].termination.exit_code if ended.containers[0].termination else None,
         "cpu_requests_before": held,
         "cpu_requests_given": gave,
-        "cpu_requests_after": {pod.name: pod.containers[0].requests.cpu for pod in now if pod},
+        "cpu_requests_after": {pod.name: pod.containers[0].requests.cpu for pod in now},
     }
 
 
@@ -241,10 +247,13 @@ async def resize_waits(stage: Stage) -> dict[str, Any]:
     stage.story.tell(
         f"A person asks for {format_cpu(wanted)} for the service; the node has {format_cpu(max(free, 0))} free."
     )
+    pids_before = stage.observer.machine.process_ids(before, "service.py")
+    asked_at = stage.clock.monotonic()
     asking = asyncio.create_task(stage.resize("deployment/web", format_cpu(wanted)))
     try:
-        ended = await stage.observer.until_ended("batch", 40)
+        await stage.clock.sleep(_ASKED_SECONDS)
         was_waiting = _cpu_now(stage, before) < wanted
+        ended = await stage.observer.until_ended("batch", 40)
         at = stage.clock.monotonic()
         stage.story.tell("It waits. Its neighbour ends.")
 
@@ -252,7 +261,8 @@ async def resize_waits(stage: Stage) -> dict[str, Any]:
             return _cpu_now(stage, before) >= wanted or None
 
         await stage.observer.until("the waiting resize happens", 30, look)
-        waited = stage.clock.monotonic() - at
+        now = stage.clock.monotonic()
+        waited, waited_in_all = now - at, now - asked_at
     finally:
         asking.cancel()
         with suppress(asyncio.CancelledError):
@@ -265,11 +275,13 @@ async def resize_waits(stage: Stage) -> dict[str, Any]:
     return {
         "kills": 0 if after.containers[0].last_termination is None else 1,
         "restarts": after.containers[0].restart_count,
+        "process_ids_before": pids_before,
+        "process_ids_after": stage.observer.machine.process_ids(after, "service.py"),
         "was_waiting": was_waiting,
+        "seconds_waited": round(waited_in_all, 2),
         "seconds_waited_after_room": round(waited, 2),
         "neighbour_exit_code": ended.containers[0].termination.exit_code if ended.containers[0].termination else None,
-        "cpu_request_before": before.containers[0].requests.cpu,
-        "cpu_request_after": after.containers[0].requests.cpu,
+        **_sizes(before, after),
         "same_container": after.containers[0].container_id == before.containers[0].container_id,
     }
 
@@ -294,12 +306,18 @@ def _end_facts(pod: Pod) -> dict[str, Any]:
     }
 
 
-def _longest_stall(log: str) -> float | None:
-    """What the program itself measured, in milliseconds."""
-    for line in log.splitlines():
-        if line.startswith("longest stall "):
-            return float(line.split()[2])
-    return None
+def _sizes(before: Pod, after: Pod) -> dict[str, Any]:
+    had, has = before.containers[0], after.containers[0]
+    return {
+        "cpu_request_before": had.requests.cpu,
+        "cpu_request_after": has.requests.cpu,
+        "memory_request_before": had.requests.memory,
+        "memory_request_after": has.requests.memory,
+        "cpu_limit_before": had.limits.cpu,
+        "cpu_limit_after": has.limits.cpu,
+        "memory_limit_before": had.limits.memory,
+        "memory_limit_after": has.limits.memory,
+    }
 
 
 def _pending(stage: Stage, app: str) -> Pod | None:

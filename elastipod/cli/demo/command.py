@@ -18,6 +18,7 @@ import typer
 
 from elastipod.cli.demo import acts
 from elastipod.cli.demo.facts import NotSeenError, Observer
+from elastipod.cli.demo.machine import Kernel, Machine, Thought
 from elastipod.cli.demo.savings import saved
 from elastipod.cli.demo.story import Story
 from elastipod.cli.enforcement import hands_of, python_of_module, run_in_scope, scoped
@@ -26,6 +27,7 @@ from elastipod.cli.output import print_facts
 from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.connection import Connection
+from elastipod.localcluster.simulated import SimulatedRuntime
 
 _NODE_MEMORY: Final = 2 * 1024**3
 _TITLES: Final = {
@@ -80,8 +82,9 @@ async def _interruptible(play: Awaitable[dict[str, Any]]) -> dict[str, Any] | No
     """The play's facts, or None when it was interrupted; it is cleaned up once, however often Ctrl-C is pressed."""
     task = asyncio.ensure_future(play)
     loop = asyncio.get_running_loop()
+    cancel = _cancel_once(task)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, _cancel_once(task))
+        loop.add_signal_handler(number, cancel)
     try:
         return await task
     except asyncio.CancelledError:
@@ -108,9 +111,7 @@ class _Stage:
         self.connection: Connection = running.connection()
         self.enforcement = running.enforcement.name
         self.folder = folder
-        node = running.cluster.settings.node_names[0]
-        hands = None if running.enforcement.is_simulated else hands_of(node, running.enforcement.root)
-        self.observer = Observer(self.connection, self.clock, hands)
+        self.observer = Observer(self.connection, self.clock, _machine(running))
         self._kubeconfig = running.kubeconfig
 
     async def resize(self, name: str, cpu: str) -> None:
@@ -128,6 +129,13 @@ class _Stage:
             raise
         for line in told.decode("utf-8", "replace").splitlines():
             self.story.tell(f"elastipod resize says: {line}")
+
+
+def _machine(running: RunningCluster) -> Machine:
+    runtime = running.cluster.nodes[0].runtime
+    if isinstance(runtime, SimulatedRuntime):
+        return Thought(runtime)
+    return Kernel(hands_of(running.cluster.settings.node_names[0], running.enforcement.root))
 
 
 async def _play(story: Story, *, simulated: bool) -> dict[str, Any]:
@@ -201,11 +209,12 @@ async def _under(name: str, play: Awaitable[dict[str, Any]]) -> dict[str, Any]:
 def _is_well(facts: dict[str, Any]) -> bool:
     """Whether each act showed what it is there to show."""
     spike, service, pending, waiting = facts["a"], facts["b"], facts["c"], facts["d"]
-    return (
+    return bool(
         spike["without_elastipod"]["kills"] == 1
         and spike["with_elastipod"]["kills"] == 0
         and spike["with_elastipod"]["exit_code"] == 0
-        and spike["with_elastipod"]["output_complete"] is not False
+        and spike["with_elastipod"]["output_complete"]
+        and spike["with_elastipod"]["process_ids_after"] == spike["with_elastipod"]["process_ids_before"]
         and service["restarts"] == service["kills"] == 0
         and service["same_container"]
         and pending["restarts"] == pending["kills"] == 0

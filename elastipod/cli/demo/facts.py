@@ -1,21 +1,20 @@
-"""What the demo shows, read where it is true: in the API, in the kernel's cgroups, in the processes.
+"""What the demo shows, read where it is true: in the API, and in the machine under it.
 
-Owns looking and waiting. It asks none of the parts what they believe.
+Owns looking and waiting. It asks none of the parts what they believe. What no API tells is machine.py's matter.
 """
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, TypeVar
 
+from elastipod.cli.demo.machine import Machine
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS
 from elastipod.kube.rows import decode_pod
-from elastipod.localcluster.hands import CgroupHands
-from elastipod.pods import Container, Pod, QosClass
+from elastipod.pods import Pod
 
 T = TypeVar("T")
 
@@ -27,12 +26,12 @@ class NotSeenError(Exception):
 
 
 class Observer:
-    """A view of the cluster and of the machine under it. `hands` is None where pods are simulated."""
+    """A view of the cluster and of the machine under it."""
 
-    def __init__(self, connection: Connection, clock: Clock, hands: CgroupHands | None) -> None:
+    def __init__(self, connection: Connection, clock: Clock, machine: Machine) -> None:
+        self.machine = machine
         self._connection = connection
         self._clock = clock
-        self._hands = hands
         self._pods = Reflector(connection, PODS, decode_pod, clock)
         self._watching: asyncio.Task[None] | None = None
 
@@ -98,41 +97,3 @@ class Observer:
             return (await self._connection.get(PODS, pod.namespace, pod.name, subresource="log")).decode()
         except KubeError:
             return ""
-
-    def process_ids(self, pod: Pod, program: str) -> list[int]:
-        """The kernel's list of the processes in the pod's cgroup that run that program."""
-        if self._hands is None:
-            return []
-        try:
-            return sorted(pid for pid in self._hands.processes(pod_group(pod)) if program in _command_line(pid))
-        except OSError:
-            return []
-
-    def memory(self, pod: Pod) -> tuple[int, int]:
-        """Memory in use and the limit in force, in bytes, from the container's cgroup; zeros where there is none."""
-        group = self._container_group(pod)
-        if self._hands is None or group is None:
-            return 0, 0
-        try:
-            return self._hands.usage(group).memory_bytes, self._hands.read(group).memory_limit_bytes or 0
-        except OSError:
-            return 0, 0
-
-    def _container_group(self, pod: Pod) -> str | None:
-        container: Container | None = pod.containers[0] if pod.containers else None
-        if container is None or not container.container_id:
-            return None
-        return f"{pod_group(pod)}/{container.container_id.partition('://')[2]}"
-
-
-def pod_group(pod: Pod) -> str:
-    """A pod's cgroup below the node's root, as a kubelet with the cgroupfs driver lays it out."""
-    qos = "" if pod.qos_class is QosClass.GUARANTEED else f"{pod.qos_class.lower()}/"
-    return f"kubepods/{qos}pod{pod.uid}"
-
-
-def _command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-    except OSError:
-        return ""
