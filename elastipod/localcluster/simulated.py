@@ -104,8 +104,12 @@ class SimulatedRuntime:
             if found.high_bytes is not None and (high_bytes is None or high_bytes > found.high_bytes):
                 # It goes on, and is held anew where even that is not enough.
                 self._let_go(found, self._clock.now())
+            was_held = found.held_since is not None
             found.high_bytes = high_bytes
             self._enforce_all(found.run.spec.sandbox.uid)
+            if was_held and found.held_since is not None:
+                # The kernel tells of a hold as long as it lasts.
+                self.on_high(container_id)
 
     def limits(self, container_id: str) -> GroupLimits | None:
         found = self._containers.get(container_id)
@@ -262,6 +266,8 @@ class SimulatedRuntime:
         if one.held_since is not None:
             self._holds_over.append((one.run.spec.container_id, one.held_since, at))
             one.held_since = None
+            # What comes next in its model was as far away as the hold.
+            self.on_change()
 
     def _memory(self, one: _Container) -> int:
         wanted = one.model.at(one.lived_seconds).memory_bytes
