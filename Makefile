@@ -18,7 +18,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "$(PYTHON) can not make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Setting up $(VENV) from requirements/dev.txt (a minute, once) ..."
-	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
