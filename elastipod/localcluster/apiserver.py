@@ -24,7 +24,16 @@ from elastipod.localcluster.failures import (
 )
 from elastipod.localcluster.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, Kind
 from elastipod.localcluster.patches import apply_patch
-from elastipod.localcluster.requests import JSON, Request, Response, Target, answer, failure_response, target_of
+from elastipod.localcluster.requests import (
+    JSON,
+    NOTHING,
+    Request,
+    Response,
+    Target,
+    answer,
+    failure_response,
+    target_of,
+)
 from elastipod.localcluster.store import Entry, Json, Store, TooLarge
 from elastipod.localcluster.writing import Alter, Writing, binding, parsed, replacing, scale_of, scaling
 
@@ -123,7 +132,7 @@ class ApiServer:
 
     def _post(self, request: Request, target: Target) -> Response:
         body = self._body(request)
-        dry_run = _is_dry_run(request, body)
+        dry_run = _is_dry_run(request)
         match target.subresource, bool(target.name):
             case "", False:
                 if target.kind.resource.namespaced and target.namespace is None:
@@ -132,7 +141,7 @@ class ApiServer:
                 entry = self._writing.create(target.kind, target.place, body, strict=strict, dry_run=dry_run)
                 return listing.object_response(request, entry, self._clock.now(), code=201)
             case "eviction", True:
-                return self._evict(target, body, dry_run=dry_run)
+                return self._evict(request, target, body)
             case "binding", True:
                 entry = self._found(target)
                 bound = binding(entry, body, to_rfc3339(self._clock.now()))
@@ -157,7 +166,7 @@ class ApiServer:
             subresource=subresource,
             is_patch=is_patch,
             strict=request.query.get("fieldValidation") == "Strict",
-            dry_run=_is_dry_run(request, {}),
+            dry_run=_is_dry_run(request),
         )
         if target.subresource == "scale":
             return answer(scale_of(entry))
@@ -205,14 +214,14 @@ class ApiServer:
             return entry
         return self._deletion.delete(entry, options)
 
-    def _evict(self, target: Target, body: Json, *, dry_run: bool) -> Response:
+    def _evict(self, request: Request, target: Target, body: Json) -> Response:
         entry = self._found(target)
         options = body.get("deleteOptions") or {}
         if not isinstance(options, dict):
             raise bad_request("deleteOptions is a JSON object")
         _check_delete_options(options)
         self._deletion.check(entry, options)
-        dry_run = dry_run or bool(options.get("dryRun"))
+        dry_run = _is_dry_run(request, options)
         eviction.spend_budget(self.store, entry, self._clock.now(), dry_run=dry_run)
         self._delete_one(self._found(target), options, dry_run=dry_run)
         return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
@@ -281,8 +290,9 @@ class ApiServer:
                 self._writing.create(PRIORITY_CLASS, "", {"metadata": {"name": name}, "value": value})
 
 
-def _is_dry_run(request: Request, body: Mapping[str, Any]) -> bool:
-    stated = request.query.get("dryRun") or (body.get("dryRun") if body.get("kind") == "DeleteOptions" else None)
+def _is_dry_run(request: Request, delete_options: Mapping[str, Any] = NOTHING) -> bool:
+    """Whether nothing may be written. kubectl says so of a deletion in the options, which need not name their kind."""
+    stated = request.query.get("dryRun") or delete_options.get("dryRun")
     if stated in (None, "", []):
         return False
     if stated in ("All", ["All"]):

@@ -54,6 +54,7 @@ class PodSync:
         now = self._clock.now()
         entry = self._kubelet.admitted[pod.row.uid]
         is_ending = pod.end_by is not None
+        was_resizing = entry.progress is not None
         if is_ending:
             grace = max((pod.end_by or now) - now, 0.0)
             plan = lifecycle.plan_end(pod.row, pod.tracks, now, grace)
@@ -68,6 +69,8 @@ class PodSync:
             changed = await self._actuate(pod, entry)
             if entry.progress is not None and entry.progress.error:
                 plan.wait_until(now + _RETRY_SECONDS)
+        if was_resizing and entry.progress is None:
+            await self._recorder.normal(pod.subject, "ResizeCompleted", told(pod, "completed"))
         for track in pod.tracks.values():
             if track.kill_at is not None and track.is_running:
                 plan.wait_until(max(track.kill_at, now))
@@ -151,10 +154,7 @@ class PodSync:
             self._kubelet.failed(uid, str(error), now)
             return False
         done |= {name: entry.allocated[name] for name in running}
-        had_progress = entry.progress is not None
         self._kubelet.actuated(uid, done)
-        if entry.actuated == entry.allocated and had_progress:
-            await self._recorder.normal(pod.subject, "ResizeCompleted", told(pod, "completed"))
         return entry.actuated == entry.allocated
 
     def _skip_those_not_running(self, pod: LocalPod, entry: Admitted, before: dict[str, Size]) -> None:

@@ -157,7 +157,9 @@ def test_a_resize_policy_of_restart_restarts_the_container_with_the_new_size() -
         assert after.restart_count == 1
         assert after.is_running
         assert after.actual_limits == Resources(None, 80 * MIB)
-        assert "Killing" in await here.events("web")
+        told = await here.events("web")
+        assert "Killing" in told
+        assert told.count("ResizeCompleted") == 2
 
     in_one_node(flow)
 

@@ -124,6 +124,14 @@ def test_a_dry_run_answers_and_stores_nothing(method: str, path: str) -> None:
     assert server.store.version == before
 
 
+def test_a_deletion_whose_options_say_dry_run_deletes_nothing() -> None:
+    server = Served()
+    server.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
+    code, _ = server.call("DELETE", f"{CONFIG_MAPS}/a", {"propagationPolicy": "Background", "dryRun": ["All"]})
+    assert code == 200
+    assert names(server, CONFIG_MAPS) == ["a"]
+
+
 def test_a_pod_on_a_node_is_given_its_grace_and_goes_when_the_node_says_so() -> None:
     server = Served()
     server.post(PODS, pod_json("a", node="n1"))

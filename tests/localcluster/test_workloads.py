@@ -144,6 +144,22 @@ def test_a_job_completes_and_one_that_fails_too_often_fails() -> None:
     in_a_cluster(flow)
 
 
+def test_a_job_still_counts_a_pod_that_was_deleted_when_it_was_done() -> None:
+    async def flow(here: OneNode) -> None:
+        await here.create(JOBS, workload(JOBS, "good", {"seconds": 2}, completions=2, parallelism=1))
+        await asyncio.sleep(3)
+        await here.delete((await here.names())[0])
+        await asyncio.sleep(10)
+        assert (await read(here, JOBS, "good"))["status"]["succeeded"] == 2
+        for name in await here.names():
+            await here.delete(name)
+        await asyncio.sleep(3)
+        assert (await read(here, JOBS, "good"))["status"]["succeeded"] == 2
+        assert await here.names() == []
+
+    in_a_cluster(flow)
+
+
 def test_a_budget_tells_how_many_may_be_disturbed() -> None:
     async def flow(here: OneNode) -> None:
         budget = {

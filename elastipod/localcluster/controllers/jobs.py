@@ -31,14 +31,16 @@ def decide(job: Json, all_pods: Iterable[Json], now: float) -> Decision:
     spec, status = job["spec"], job.get("status") or {}
     pods = owned_by(job, all_pods)
     active = [pod for pod in pods if is_active(pod)]
-    succeeded = sum(phase_of(pod) == "Succeeded" for pod in pods)
+    # What was counted stays counted when its pod is deleted.
+    succeeded = max(sum(phase_of(pod) == "Succeeded" for pod in pods), int(status.get("succeeded") or 0))
     failed = [pod for pod in pods if phase_of(pod) == "Failed"]
+    failures = max(len(failed), int(status.get("failed") or 0))
     started_at = instant(status.get("startTime")) or now
     conditions = list(status.get("conditions") or ())
     completed_at = status.get("completionTime")
     if is_ending(job) or any(one.get("type") in ("Complete", "Failed") for one in conditions):
         found.actions += [Delete(PODS, pod) for pod in active]
-    elif why := _failure(spec, pods, failed, started_at, now):
+    elif why := _failure(spec, pods, failures, started_at, now):
         found.actions += [Delete(PODS, pod) for pod in active]
         conditions += [_condition("FailureTarget", *why, now), _condition("Failed", *why, now)]
     elif succeeded >= _completions(spec) and not active:
@@ -58,7 +60,7 @@ def decide(job: Json, all_pods: Iterable[Json], now: float) -> Decision:
         "ready": sum(is_ready(pod) for pod in active),
         "terminating": sum(is_ending(pod) for pod in pods),
         "succeeded": succeeded or None,
-        "failed": len(failed) or None,
+        "failed": failures or None,
         "uncountedTerminatedPods": {},
         "completionTime": completed_at,
         "conditions": conditions or None,
@@ -95,9 +97,9 @@ def _start_missing(
         found.actions.append(Create(PODS, pod_of(JOBS, job, name, labels)))
 
 
-def _failure(spec: Json, pods: list[Json], failed: list[Json], started_at: float, now: float) -> tuple[str, str] | None:
+def _failure(spec: Json, pods: list[Json], failures: int, started_at: float, now: float) -> tuple[str, str] | None:
     most = int(spec.get("backoffLimit", 6))
-    if len(failed) > most or _restarts(spec, pods) > most:
+    if failures > most or _restarts(spec, pods) > most:
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and now >= started_at + deadline:
