@@ -1,4 +1,4 @@
-"""Writes docs/settings.md from the settings classes; with --check only says whether it is current.
+"""Writes what docs say of settings and reasons from the code; with --check only says whether it is current.
 
 python -m tests.docs [--check]
 """
@@ -11,18 +11,22 @@ from typing import Any
 
 from actuator.settings import ActuatorSettings
 from elastipod.process import ProcessSettings
+from elastipod.reasons import Reason
 from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
 from updater.settings import UpdaterSettings
 
-PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "settings.md"
+OPERATING = DOCS / "operating.md"
+_REASONS = "<!-- reasons: written by `make docs` -->\n"
+_END = "<!-- end -->\n"
 _HEAD = """# Settings
 
 Every setting is a flag (`--name-with-dashes`), an environment variable (`ELASTIPOD_NAME_IN_CAPITALS`), or a line in
 the YAML file that `--config` names (`name_with_underscores: value`); the first of these that is given counts.
 This page is written from the code by `make docs`.
 """
-_TABLE = "| setting | default | meaning |\n| --- | --- | --- |\n"
 
 
 def settings_page() -> str:
@@ -45,6 +49,14 @@ def settings_page() -> str:
     return "".join(parts)
 
 
+def operating_page(page: str) -> str:
+    """The page with its table of reasons as it should be."""
+    before, _, rest = page.partition(_REASONS)
+    _, _, after = rest.partition(_END)
+    rows = "".join(f"| `{reason.value}` | {reason.explanation} |\n" for reason in Reason)
+    return f"{before}{_REASONS}| Reason | meaning |\n| --- | --- |\n{rows}{_END}{after}"
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         value = ",".join(str(one) for one in value)
@@ -52,14 +64,15 @@ def _shown(value: Any) -> str:
 
 
 def main() -> int:
-    """Write the page, or say that it is old."""
-    page = settings_page()
+    """Write the pages, or say which is old."""
+    wanted = {PAGE: settings_page(), OPERATING: operating_page(OPERATING.read_text("utf-8"))}
+    old = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in sys.argv:
-        if PAGE.exists() and PAGE.read_text("utf-8") == page:
-            return 0
-        sys.stderr.write("docs/settings.md is not what the code says; run: make docs\n")
-        return 1
-    PAGE.write_text(page, "utf-8")
+        for path in old:
+            sys.stderr.write(f"docs/{path.name} is not what the code says; run: make docs\n")
+        return 1 if old else 0
+    for path in old:
+        path.write_text(wanted[path], "utf-8")
     return 0
 
 

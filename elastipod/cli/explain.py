@@ -46,7 +46,7 @@ _events: Final = msgspec.json.Decoder(_Event)
 
 
 def explain(
-    pod: Annotated[str, typer.Argument(help="The pod's name.")],
+    pod: Annotated[str, typer.Argument(metavar="POD", help="The pod's name.")],
     namespace: NamespaceOption = None,
     output: OutputOption = Output.TABLE,
     context: ContextOption = None,

@@ -45,7 +45,7 @@ class Story:
         if not memory:
             return
         step = max(len(memory) / _WIDTH, 1.0)
-        shown = [memory[int(index * step)] for index in range(int(len(memory) / step))]
+        shown = [memory[int(index * step)] for index in range(round(len(memory) / step))]
         most = max(max(used, limit) for used, limit in shown) or 1
         for name, index in (("memory", 0), ("limit ", 1)):
             bars = "".join(_BARS[min(one[index] * len(_BARS) // (most + 1), len(_BARS) - 1)] for one in shown)
