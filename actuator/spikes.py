@@ -1,8 +1,8 @@
 """When to hold, when to raise, when to let go.
 
-Owns what is decided about one container's memory spike: the gap of the hold, the ladder of marks, page cache and leaks,
-the deadline, and the order of spec and cgroup. Opens nothing and asks nobody: events in, instructions out.
-Measured on Linux 6.1 to 7.3; the formulas are calculate_high_delay's (mm/memcontrol.c).
+Owns what is decided about one container's memory spike: the ladder of marks, page cache and leaks, the deadline, and
+the order of spec and cgroup. The gap below a limit is elastipod/headroom.py's. Opens nothing and asks nobody: events
+in, instructions out. Measured on Linux 6.1 to 7.3; the formulas are calculate_high_delay's (mm/memcontrol.c).
 """
 
 import math
@@ -11,17 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
+from elastipod import headroom
+from elastipod.headroom import MIB, NEAR
 from elastipod.reasons import Reason
 
-MIB: Final = 1024 * 1024
 _PAGE: Final = 4096
-_LEAST_GAP: Final = 8 * MIB
-_LEAST_GAP_V1: Final = 16 * MIB
-_LEAST_FRACTION: Final = 0.03
-_MOST_FRACTION: Final = 0.2
-_MOST_TASKS: Final = 64
-_NEAR: Final = 0.97
-"""Below this share of its mark, a reading shows that the event is old news: the kernel sends one per 10 ms."""
 _NEEDED: Final = 0.85
 """Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
 _CACHE_REST_SECONDS: Final = 1.0
@@ -72,30 +66,14 @@ def seconds_to_kill(high_bytes: int, max_bytes: int, tasks: int = 1) -> float:
     return 85 * x**3 * (high_bytes / MIB) / max(tasks, 1)
 
 
-def gap_fraction(high_bytes: int, seconds: float, tasks: int = 1) -> float:
-    """The inverse: the gap, as a share of `high`, that gives so many seconds; never below 3 % nor 8 MiB."""
-    if high_bytes <= 0:
-        return _MOST_FRACTION
-    x = math.cbrt(seconds * max(tasks, 1) / (85 * high_bytes / MIB))
-    return max(x, _LEAST_FRACTION, _LEAST_GAP / high_bytes)
-
-
 def gap(limit_bytes: int, rules: SpikeRules, tasks: int = 1) -> int:
-    """How far below the limit the hold stands (v2), in whole pages; at most a fifth of the limit."""
-    if rules.gap_fraction:
-        wanted = limit_bytes * rules.gap_fraction
-    else:
-        # high is not known yet; the limit less the least gap is near enough, as the root is flat.
-        around = max(limit_bytes - _LEAST_GAP, limit_bytes // 2)
-        wanted = around * gap_fraction(around, rules.budget_seconds, min(max(tasks, 1), _MOST_TASKS))
-        wanted = max(wanted, limit_bytes * 0.05)
-    return int(min(wanted, limit_bytes * _MOST_FRACTION)) // _PAGE * _PAGE
+    """How far below the limit the hold stands (v2)."""
+    return headroom.gap(limit_bytes, rules.budget_seconds, tasks, rules.gap_fraction)
 
 
 def gap_v1(limit_bytes: int, rules: SpikeRules) -> int:
-    """How far below the limit the first mark stands (v1): 5 % or 16 MiB, at most a quarter of the limit."""
-    wanted = max(limit_bytes * (rules.gap_fraction or 0.05), _LEAST_GAP_V1)
-    return int(min(wanted, limit_bytes // 4)) // _PAGE * _PAGE
+    """How far below the limit the first mark stands (v1)."""
+    return headroom.gap_v1(limit_bytes, rules.gap_fraction)
 
 
 def spacing(limit_bytes: int, rules: SpikeRules) -> int:
@@ -285,7 +263,7 @@ class SpikeGuard:
         self.written_bytes = min(self.written_bytes, limit)
         mark = self.mark(limit, reading.tasks)
         if self.phase is Phase.LET_GO:
-            if reading.current_bytes >= _NEAR * mark:
+            if reading.current_bytes >= NEAR * mark:
                 return []
             self.phase, self.reason = Phase.CALM, None
         if self.holds and now >= self._deadline and self.phase in (Phase.NEEDY, Phase.ASKED):
@@ -297,7 +275,7 @@ class SpikeGuard:
 
     def _at(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
         """Where a look at its mark leads to."""
-        if reading.current_bytes < _NEAR * mark:
+        if reading.current_bytes < NEAR * mark:
             return self._calm(now)
         if reading.needed_bytes < _NEEDED * mark:
             return self._cache(reading, now)

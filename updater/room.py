@@ -7,6 +7,7 @@ margin; those that are disturbed least give first. Nothing is taken unless it is
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from elastipod.headroom import least_limit
 from elastipod.pods import Container, Pod
 from elastipod.quantities import Resources
 from updater.sizes import Size, size_of
@@ -151,12 +152,13 @@ def _offers(pod: Pod, usage: Mapping[str, Usage], now: float, rules: DonorRules)
         cpu = memory = 0
         if not container.cpu_restart:
             cpu = max(container.requests.cpu - max(_ceil(used.cpu_millicores * keep), _LEAST_CPU), 0)
+        peak = max(used.memory_bytes, used.memory_peak_bytes)
         if not container.memory_restart:
-            peak = max(used.memory_bytes, used.memory_peak_bytes)
             memory = max(container.requests.memory - max(_ceil(peak * keep), _LEAST_MEMORY), 0)
         if _is_equal_memory(container):
-            # The limit goes down as well: only as far as one step may.
+            # The limit goes down as well: only as far as one step may, and never to where a spike is met.
             memory = min(memory, int(container.requests.memory * rules.shrink_fraction))
+            memory = max(min(memory, container.requests.memory - least_limit(peak)), 0)
         kind = 2 if _is_equal_memory(container) and memory else int(_is_equal_cpu(container) and cpu > 0)
         if kind == 2 and cpu:
             yield _Offer(pod, container, cpu, 0, int(_is_equal_cpu(container)))

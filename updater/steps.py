@@ -1,7 +1,8 @@
 """How far memory may be lowered now.
 
 Owns the rules that keep a shrink from killing: never below fresh usage plus a margin, never from an old sample, a limit
-only by a share of itself at a time, and never below what the container really runs with when something else raised it.
+only by a share of itself at a time, never to where the actuator would raise it again, and never below what the
+container really runs with when something else raised it.
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from elastipod.headroom import least_limit
 from elastipod.pods import Container
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
@@ -79,8 +81,10 @@ def stepped(
         limit = _in_proportion(limit, request, min(floor, has), held)
         request, reason = min(floor, has), Reason.KEPT_ABOVE_USAGE
     if held is not None and limit is not None and limit < held:
-        step = min(max(limit, floor, _ceil(held * (1 - rules.shrink_fraction))), held)
-        if floor > limit:
+        # What leapt lately may leap again.
+        clear = max(floor, least_limit(max(usage.memory_bytes, usage.memory_peak_bytes)))
+        step = min(max(limit, clear, _ceil(held * (1 - rules.shrink_fraction))), held)
+        if clear > limit:
             reason = Reason.KEPT_ABOVE_USAGE
         if request is not None:
             request = _in_proportion(request, limit, step, max(request, has))

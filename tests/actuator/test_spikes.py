@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from actuator.budget import Ask, NodeBudget, share_out
 from actuator.spikes import (
-    MIB,
     Accepted,
     AskApi,
     Granted,
@@ -22,12 +21,12 @@ from actuator.spikes import (
     WriteHigh,
     WriteLimit,
     gap,
-    gap_fraction,
     gap_v1,
     ladder,
     seconds_to_kill,
     spacing,
 )
+from elastipod.headroom import MIB, gap_fraction
 from elastipod.reasons import Reason
 
 RULES = SpikeRules()

@@ -209,3 +209,23 @@ def test_every_waiting_attempt_has_a_reason_and_a_next_try() -> None:
         assert attempt.next_at is not None
         assert attempt.next_at > NOW
         assert attempt.reason.explanation
+
+
+def unanswered() -> ResizeAttempts:
+    """Asked before, and in force; then asked for more, and the answer was lost."""
+    attempts = asked()
+    attempts.handle(Seen(answered(observed=2)), NOW + 1)
+    assert attempts.handle(wanted("3"), NOW + 70) == [Send(KEY)]
+    attempts.handle(Failed(KEY, Reason.UNREACHABLE, "no answer"), NOW + 75)
+    return attempts
+
+
+def test_an_accepted_request_whose_answer_was_lost_is_no_change_by_another() -> None:
+    attempts = unanswered()
+    told = attempts.handle(Seen(answered("3", generation=3, observed=3)), NOW + 76)
+    assert not any(isinstance(one, Tell) and one.reason is Reason.OVERRIDDEN for one in told)
+
+
+def test_after_a_lost_answer_a_change_by_another_is_still_one() -> None:
+    told = unanswered().handle(Seen(answered("4", generation=3, observed=3)), NOW + 76)
+    assert any(isinstance(one, Tell) and one.reason is Reason.OVERRIDDEN for one in told)
