@@ -113,7 +113,10 @@ def status(name: NameOption = "local", output: OutputOption = Output.TABLE) -> N
         row: dict[str, Any] = {"name": name, "state": state}
     else:
         row = {"name": name, "state": "running", **_shown(facts), "pid": pid}
-    print_rows([row], ("name", "state", "enforcement", "url"), output, wide=("nodes", "kubeconfig", "pid", "why"))
+    if output in (Output.JSON, Output.YAML):
+        print_facts(row, output)
+    else:
+        print_rows([row], ("name", "state", "enforcement", "url"), output, wide=("nodes", "kubeconfig", "pid", "why"))
     if row["state"] != "running":
         raise typer.Exit(1)
 

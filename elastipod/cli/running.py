@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -39,6 +40,12 @@ from elastipod.serving import Serving
 from elastipod.telemetry import Metrics, get_logger
 
 log = get_logger(__name__)
+
+_PACE: Final = (
+    "ELASTIPOD_INTERVAL_SECONDS",
+    "ELASTIPOD_METRICS_RESOLUTION_SECONDS",
+    "ELASTIPOD_STATUS_INTERVAL_SECONDS",
+)
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -125,7 +132,12 @@ class RunningCluster:
 
     def _commands(self, environment: Mapping[str, str]) -> list[PartCommand]:
         own = {"ELASTIPOD_KUBECONFIG": self.kubeconfig, **environment}
-        parts = [PartCommand(name, python_of_module(name), own) for name in ("recommender", "updater")]
+        # It looks as often as there is something new to see.
+        pace = dict.fromkeys(_PACE, f"{self.cluster.settings.usage_seconds:g}")
+        parts = [
+            PartCommand("recommender", python_of_module("recommender"), {**pace, **own}),
+            PartCommand("updater", python_of_module("updater"), own),
+        ]
         for node in () if self.enforcement.is_simulated else self.cluster.settings.node_names:
             state = self.cluster.settings.folder / "nodes" / node / "actuator"
             state.mkdir(mode=0o700, exist_ok=True)

@@ -117,7 +117,7 @@ def test_up_is_ready_and_a_second_up_finds_it(local: Local) -> None:
     second = local.call("up", "--without-parts", "--simulated")
     assert second.returncode == 0
     assert "runs already" in second.stdout
-    assert json.loads(local.call("status", "-o", "json").stdout)[0]["state"] == "running"
+    assert json.loads(local.call("status", "-o", "json").stdout)["state"] == "running"
     assert local.call("down").returncode == 0
     assert local.call("status").returncode == 1
 
