@@ -23,6 +23,7 @@ from actuator.settings import ActuatorSettings
 from actuator.standby import take_note
 from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
+from elastipod.kube.streams import StreamConnection
 from elastipod.loop import clock_ticker
 from elastipod.process import Surroundings, run_process
 
@@ -102,7 +103,12 @@ def main() -> int:
     node = Node()
     try:
         return run_process(
-            "actuator", ActuatorSettings, node.make, elects_leader=False, ticker=clock_ticker(SystemClock())
+            "actuator",
+            ActuatorSettings,
+            node.make,
+            elects_leader=False,
+            ticker=clock_ticker(SystemClock()),
+            connect=StreamConnection,
         )
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL):

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from elastipod.clock import Clock, SystemClock
-from elastipod.kube.access import AccessError, load_access
+from elastipod.kube.access import Access, AccessError, load_access
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
-from elastipod.kube.http import HttpConnection
 from elastipod.kube.leadership import Leadership
 from elastipod.loop import Health, Part, Ticker, apscheduler_ticker, run_part
 from elastipod.serving import Serving
@@ -84,6 +83,13 @@ class Surroundings(Generic[S]):
     address: str
 
 
+def http_connection(access: Access, clock: Clock) -> Connection:
+    """A connection over aiohttp, which is loaded only for those who use it."""
+    from elastipod.kube.http import HttpConnection
+
+    return HttpConnection(access, clock)
+
+
 def run_process(
     name: str,
     settings_type: type[S],
@@ -92,6 +98,7 @@ def run_process(
     elects_leader: bool,
     at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
     ticker: Ticker = apscheduler_ticker,
+    connect: Callable[[Access, Clock], Connection] = http_connection,
     argv: Sequence[str] | None = None,
 ) -> int:
     """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told.
@@ -103,11 +110,11 @@ def run_process(
         own, settings = load_all((ProcessSettings, settings_type), arguments, os.environ)
         configure_logging(own.log_level, as_json=own.log_format == "json")
         access = load_access(own.kubeconfig or None, own.context or None, os.environ)
+        clock = SystemClock()
+        connection = connect(access, clock)
     except (SettingsError, AccessError) as error:
         sys.stderr.write(f"{name}: {error}\n")
         return 2
-    clock = SystemClock()
-    connection = HttpConnection(access, clock)
     return asyncio.run(
         _serve(name, own, settings, make, connection, clock, elects_leader=elects_leader, at_end=at_end, ticker=ticker)
     )
@@ -118,7 +125,7 @@ async def _serve(
     own: ProcessSettings,
     settings: S,
     make: Callable[[Surroundings[S]], ExplainingPart],
-    connection: HttpConnection,
+    connection: Connection,
     clock: Clock,
     *,
     elects_leader: bool,
