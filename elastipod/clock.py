@@ -7,6 +7,7 @@ monotonic clock (for spans, deadlines and leases) and waiting. Everything else i
 import asyncio
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -78,7 +79,12 @@ class LoopClock:
 
 def to_rfc3339(at: float) -> str:
     """`2026-11-29T16:00:00Z`, as Kubernetes writes metav1.Time."""
-    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(int(at))
+
+
+@lru_cache(maxsize=64)
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def to_rfc3339_micro(at: float) -> str:

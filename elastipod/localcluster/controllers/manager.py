@@ -65,6 +65,8 @@ class Controllers:
         """What was created and is not seen yet."""
         self._gone: set[str] = set()
         """UIDs of what was deleted and is still seen."""
+        self._owned: dict[tuple[str, str], dict[str, None]] = {}
+        """Names of what is seen, by kind and the UID of its controller."""
         self._reflectors = {
             kind.plural: Reflector(connection, kind, decode_json, clock, on_change=self._seer(kind))
             for kind in (*_KINDS, PODS)
@@ -122,17 +124,16 @@ class Controllers:
 
     def _decide(self, plural: str, json: Json) -> Decision:
         now = self._clock.now()
-        namespace = json["metadata"]["namespace"]
         if plural == DEPLOYMENTS.plural:
-            return deployments.decide(json, self._in(REPLICA_SETS, namespace), to_rfc3339(now))
-        pods = self._in(PODS, namespace)
+            return deployments.decide(json, self._owned_by(REPLICA_SETS, json), to_rfc3339(now))
+        if plural == POD_DISRUPTION_BUDGETS.plural:
+            return budgets.decide(json, self._in(PODS, json["metadata"]["namespace"]), self._expected_of, now)
+        pods = self._owned_by(PODS, json)
         if plural == REPLICA_SETS.plural:
             return replicasets.decide(json, pods)
         if plural == STATEFUL_SETS.plural:
             return statefulsets.decide(json, pods)
-        if plural == JOBS.plural:
-            return jobs.decide(json, pods, now)
-        return budgets.decide(json, pods, self._expected_of, now)
+        return jobs.decide(json, pods, now)
 
     async def _act(self, action: Action, plural: str, owner: Json) -> None:
         match action:
@@ -188,12 +189,21 @@ class Controllers:
     def _in(self, resource: ResourceType, namespace: str) -> Iterable[Json]:
         """All objects of a kind in a namespace, less what was just deleted, plus what was just made."""
         seen = self._reflectors[resource.plural].items
-        for json in seen.values():
-            if json["metadata"]["namespace"] == namespace:
-                ended = json["metadata"]["uid"] in self._gone and not is_ending(json)
-                yield {**json, "metadata": {**json["metadata"], "deletionTimestamp": "pending"}} if ended else json
+        return self._as_is(resource, [one for one in seen.values() if one["metadata"]["namespace"] == namespace])
+
+    def _owned_by(self, resource: ResourceType, owner: Json) -> Iterable[Json]:
+        """What an object controls, as `_in`; and what was just made, whoever controls it."""
+        seen = self._reflectors[resource.plural].items
+        names = self._owned.get((resource.plural, owner["metadata"]["uid"]), {})
+        return self._as_is(resource, [seen[name] for name in names])
+
+    def _as_is(self, resource: ResourceType, found: Iterable[Json]) -> Iterable[Json]:
+        seen = self._reflectors[resource.plural].items
+        for json in found:
+            ended = json["metadata"]["uid"] in self._gone and not is_ending(json)
+            yield {**json, "metadata": {**json["metadata"], "deletionTimestamp": "pending"}} if ended else json
         for (plural, name), json in self._made.items():
-            if plural == resource.plural and name not in seen and json["metadata"]["namespace"] == namespace:
+            if plural == resource.plural and name not in seen:
                 yield json
 
     def _expected_of(self, pod: Json) -> int:
@@ -212,6 +222,7 @@ class Controllers:
                 self._gone.discard(old["metadata"]["uid"])
             if kind is not PODS:
                 self._dirty[kind.plural, name] = None
+            self._note_owner(kind, name, old, new)
             for json in (old, new):
                 if json is not None:
                     self._touch_owner(json)
@@ -220,6 +231,16 @@ class Controllers:
             self.wake.set()
 
         return see
+
+    def _note_owner(self, kind: ResourceType, name: str, old: Json | None, new: Json | None) -> None:
+        before, after = (None if json is None else controller_uid(json) for json in (old, new))
+        if before is not None and before != after:
+            names = self._owned.get((kind.plural, before), {})
+            names.pop(name, None)
+            if not names:
+                self._owned.pop((kind.plural, before), None)
+        if after is not None:
+            self._owned.setdefault((kind.plural, after), {})[name] = None
 
     def _touch_owner(self, json: Json) -> None:
         for reference in json["metadata"].get("ownerReferences") or ():
