@@ -34,7 +34,7 @@ class Reason(StrEnum):
     MODE_INITIAL = "ModeInitial", "the policy sizes pods only when they are created"
     NO_RECOMMENDATION = "NoRecommendation", "there is no recommendation yet"
     LOW_CONFIDENCE = "LowConfidence", "there is too little history to act on"
-    COOLING_DOWN = "CoolingDown", "the pod was resized a short while ago"
+    COOLING_DOWN = "CoolingDown", "the pod started or was resized a short while ago"
     NOT_OURS = "NotOurs", "another recommender is responsible for the pod"
     CONFLICT = "Conflict", "more than one policy claims the pod, so none acts"
     NOT_RUNNING = "NotRunning", "only running pods are resized"

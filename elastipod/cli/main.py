@@ -1,41 +1,10 @@
 """The `elastipod` command.
 
-Owns the list of verbs and what becomes of an error: one line that says what to do, and an exit code.
+Owns what becomes of an error: one line that says what to do, and an exit code. All else is imported once an
+interrupt is heard.
 """
 
 import sys
-from typing import Annotated
-
-import typer
-
-from elastipod import __version__
-from elastipod.cli.output import shown
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"elastipod {__version__}")
-        raise typer.Exit
-
-
-def _main(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="The version.")
-    ] = False,
-) -> None:
-    """Gives running Kubernetes pods the CPU and memory they need, in place, without restarting them."""
-
-
-def command() -> typer.Typer:
-    """The command with all its verbs."""
-    from elastipod.cli import demo, explain, local, recommend, resize, status
-
-    app = typer.Typer(name="elastipod", no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
-    app.callback()(_main)
-    for verb in (recommend.recommend, explain.explain, status.status, resize.resize, demo.demo):
-        app.command()(verb)
-    app.add_typer(local.app, name="local")
-    return app
 
 
 def run() -> None:
@@ -47,6 +16,8 @@ def run() -> None:
 
 
 def _run() -> None:
+    from elastipod.cli.output import shown
+    from elastipod.cli.verbs import command
     from elastipod.kube.access import AccessError
     from elastipod.kube.errors import KubeError
     from elastipod.telemetry import configure_logging

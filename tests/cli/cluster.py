@@ -10,7 +10,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from elastipod.cli.main import command
+from elastipod.cli.verbs import command
 from elastipod.localcluster.http import HttpServer
 from tests.build import deployment_json, metadata_json, node_json, owner_json, pod_json, running_status
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, NODES, Json, Served

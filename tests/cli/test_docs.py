@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from elastipod.api import RESOURCES_ANNOTATION, SPIKE_ANNOTATION
-from elastipod.cli.main import command
+from elastipod.cli.verbs import command
 from elastipod.kube import resources
 from elastipod.kube.resources import ResourceType
 from elastipod.localcluster.manifests import USAGE_MODEL

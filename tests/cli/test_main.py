@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from elastipod import __version__
-from elastipod.cli.main import command
+from elastipod.cli.verbs import command
 from tests.cli.cluster import Cluster, write_kubeconfig
 
 VERBS = ["recommend", "explain", "status", "resize", "demo", "local"]

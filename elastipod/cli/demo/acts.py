@@ -180,7 +180,7 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
         spec = container(name, command("service.py", "20", "0.05", switch), {"cpu": "900m", "memory": "64Mi"})
         # Where pods are simulated, the cache becomes busy by itself.
         usage = (
-            {"steps": [[0, "50m", "30Mi"], [26, "800m", "30Mi"]]}
+            {"steps": [[0, "50m", "30Mi"], [21, "800m", "30Mi"]]}
             if name == "cache"
             else {"cpu": "50m", "memory": "30Mi"}
         )
