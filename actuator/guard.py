@@ -207,4 +207,7 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    code = main(sys.argv)
+    sys.stderr.flush()
+    # Ending a thread that waits needs libgcc_s, which a small image has not: glibc would abort.
+    os._exit(code)
