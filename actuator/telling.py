@@ -1,6 +1,6 @@
 """What the actuator shows: Events on pods, the ElasticNode's status, metrics.
 
-Owns their form and their rate. They are a courtesy: a failure to write one holds nothing up.
+Owns their words and their rate. They are a courtesy: a failure to write one holds nothing up.
 """
 
 from typing import Final
@@ -9,10 +9,11 @@ import msgspec
 
 from actuator.spikes import Tell
 from elastipod.api import ElasticNodeStatus
-from elastipod.clock import Clock, to_rfc3339, to_rfc3339_micro
+from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound
-from elastipod.kube.resources import ELASTIC_NODES, EVENTS
+from elastipod.kube.events import EventWriter
+from elastipod.kube.resources import ELASTIC_NODES
 from elastipod.pods import Pod
 from elastipod.quantities import show_memory
 from elastipod.reasons import Reason
@@ -23,7 +24,6 @@ log = get_logger(__name__)
 COMPONENT: Final = "elastipod-actuator"
 HEARTBEAT_SECONDS: Final = 300.0
 _SAME_EVENT_SECONDS: Final = 60.0
-_MOST_REMEMBERED: Final = 5_000
 _GOOD: Final = (Reason.RAISED, Reason.HELD)
 _RESULTS: Final = {
     Reason.RAISED: "raised",
@@ -68,49 +68,18 @@ class Teller:
 
     def __init__(self, connection: Connection, clock: Clock, node: str) -> None:
         self._connection, self._clock, self._node = connection, clock, node
-        self._told: dict[tuple[str, str], float] = {}
+        self._events = EventWriter(connection, clock, COMPONENT, every_seconds=_SAME_EVENT_SECONDS, host=node)
         self._status: ElasticNodeStatus | None = None
         self._status_at = float("-inf")
 
     async def tell_spike(self, pod: Pod, container: str, told: Tell) -> None:
         """An Event, unless the same was said a short while ago. Page cache is no event worth one."""
-        now = self._clock.now()
-        place = (f"{pod.uid}/{container}", told.reason.value)
-        if told.reason is Reason.PAGE_CACHE or now - self._told.get(place, float("-inf")) < _SAME_EVENT_SECONDS:
+        if told.reason is Reason.PAGE_CACHE:
             return
-        if len(self._told) >= _MOST_REMEMBERED:
-            self._told = {one: at for one, at in self._told.items() if now - at < _SAME_EVENT_SECONDS}
-        self._told[place] = now
         limit = f"; its memory limit is {show_memory(told.limit_bytes)} now" if told.limit_bytes else ""
         text = f"container {container}: {told.reason.explanation}{limit} ({told.seconds * 1000:.1f} ms)"
-        body = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                "name": f"{pod.name[:200]}.{told.reason.value.lower()}.{int(now * 1000):x}",
-                "namespace": pod.namespace,
-            },
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-            },
-            "type": "Normal" if told.reason in _GOOD else "Warning",
-            "reason": told.reason.value,
-            "action": "Resize",
-            "message": text[:1000],
-            "source": {"component": COMPONENT, "host": self._node},
-            "reportingComponent": COMPONENT,
-            "reportingInstance": self._node,
-            "firstTimestamp": to_rfc3339(now),
-            "lastTimestamp": to_rfc3339(now),
-            "eventTime": to_rfc3339_micro(now),
-            "count": 1,
-        }
         try:
-            await self._connection.create(EVENTS, pod.namespace, msgspec.json.encode(body))
+            await self._events.write(pod, told.reason, text, is_normal=told.reason in _GOOD, container=container)
         except KubeError as error:
             log.info("event not written", pod=pod.key, reason=told.reason.value, error=str(error))
 

@@ -1,0 +1,55 @@
+"""What is said of a pod is said once, and in a form that `kubectl describe` shows."""
+
+import json
+from typing import Any
+
+from elastipod.clock import ManualClock
+from elastipod.kube.connection import Connection
+from elastipod.kube.events import EventWriter
+from elastipod.kube.resources import EVENTS, ResourceType
+from elastipod.kube.rows import decode_pod
+from elastipod.reasons import Reason
+from tests.build import pod_json
+
+
+class Written(Connection):
+    """Keeps what is created."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+
+    async def create(self, resource: ResourceType, namespace: str | None, body: bytes, **_: Any) -> bytes:
+        assert resource is EVENTS
+        self.bodies.append(json.loads(body))
+        return body
+
+
+POD = decode_pod(json.dumps(pod_json("web")).encode())
+
+
+async def test_the_same_is_said_once_in_a_while_of_each_container() -> None:
+    to, clock = Written(), ManualClock()
+    writer = EventWriter(to, clock, "elastipod-x", every_seconds=60)
+    for container, seconds in (("a", 0), ("a", 59), ("b", 0), ("a", 1)):
+        clock.advance(seconds)
+        await writer.write(POD, Reason.RAISED, "more", is_normal=True, container=container)
+    assert len(to.bodies) == 3
+
+
+async def test_a_pod_that_came_again_is_told_of_again() -> None:
+    to = Written()
+    writer = EventWriter(to, ManualClock(), "elastipod-x", every_seconds=60)
+    for _ in range(2):
+        await writer.write(POD, Reason.RAISED, "more", is_normal=True)
+        writer.forget(POD.uid)
+    assert len(to.bodies) == 2
+
+
+async def test_an_event_names_its_pod_its_source_and_its_reason() -> None:
+    to = Written()
+    writer = EventWriter(to, ManualClock(), "elastipod-x", every_seconds=60, host="n1")
+    await writer.write(POD, Reason.NODE_BUDGET_EMPTY, "x" * 5000, is_normal=False)
+    (body,) = to.bodies
+    assert body["involvedObject"]["uid"] == POD.uid
+    assert body["source"] == {"component": "elastipod-x", "host": "n1"}
+    assert (body["type"], body["reason"], len(body["message"])) == ("Warning", "NodeBudgetEmpty", 1000)
