@@ -17,7 +17,7 @@ from elastipod.clock import to_rfc3339
 from elastipod.limits import LimitRange
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
-from recommender.capping import Capped, Range, Surroundings, cap, cap_pod, range_of
+from recommender.capping import Cap, Capped, Range, Surroundings, cap, cap_pod, range_of
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates, estimate
@@ -54,6 +54,12 @@ class _Known:
     kept: dict[str, ContainerRecommendation] = field(default_factory=dict)
     """What the status recommended before, for containers whose history is lost."""
     containers: tuple[Capped, ...] = ()
+    told_caps: tuple[tuple[Cap, ...], ...] = ()
+    """What capped the containers when the status was last as it should be."""
+
+    @property
+    def caps(self) -> tuple[tuple[Cap, ...], ...]:
+        return tuple(one.caps for one in self.containers if one.caps)
 
 
 _LEEWAY: Final = 1.25
@@ -260,15 +266,17 @@ class Recommendations:
         """The claim's status says what it should."""
         self._dirty.discard(key)
         self._moved.discard(key)
+        if (known := self._known.get(key)) is not None:
+            known.told_caps = known.caps
 
     def is_worth_writing(self, key: str, status: AutoscalerStatus, *, is_first: bool) -> bool:
         """Whether a status differs from what stands there by enough.
 
-        After a start, and where only a pod came or went, small differences of numbers are none; capped numbers are
-        always exact.
+        After a start, and where only a pod came or went, small differences of numbers are none; what has come to be
+        capped otherwise is exact.
         """
         known = self._known[key]
-        is_exact = any(one.caps for one in known.containers) or (key in self._moved and not is_first)
+        is_exact = known.caps != known.told_caps or (key in self._moved and not is_first)
         settings = self._settings
         tolerances = (0.0, 0.0) if is_exact else (settings.target_tolerance, settings.bound_tolerance)
         return not says_the_same(known.claim.status, status, *tolerances)

@@ -107,13 +107,14 @@ async def test_a_restart_changes_no_target_and_writes_nothing_r09() -> None:
         assert saved.cpu_histogram.total_weight >= weight.cpu_histogram.total_weight * 0.99
 
 
-async def test_steady_use_writes_next_to_nothing() -> None:
+@pytest.mark.parametrize("memory", [200 * MI, 1 * MI], ids=["free", "raised to the floor"])
+async def test_steady_use_writes_next_to_nothing(memory: int) -> None:
     async with await started() as world:
         for step in range(10):
-            await world.run(cpu=0.2 + step % 2 * 0.001, memory=200 * MI)
+            await world.run(cpu=0.2 + step % 2 * 0.001, memory=memory)
         world.connection.writes.clear()
         for step in range(100):
-            await world.run(cpu=0.2 + step % 2 * 0.001, memory=200 * MI)
+            await world.run(cpu=0.2 + step % 2 * 0.001, memory=memory)
         assert len(world.connection.writes) <= 7
 
 
