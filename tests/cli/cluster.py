@@ -35,6 +35,8 @@ class Cluster(Served):
 
     def close(self) -> None:
         self.on_loop(self.http.close())
+        # Closed sockets are let go in the loop's next turns.
+        self.on_loop(asyncio.sleep(0.01))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -27,6 +27,7 @@ from elastipod.cli.output import print_facts
 from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.connection import Connection
+from elastipod.localcluster.cluster import ClusterError
 from elastipod.localcluster.simulated import SimulatedRuntime
 
 _NODE_MEMORY: Final = 2 * 1024**3
@@ -69,7 +70,11 @@ def demo(
     if command is not None:
         raise typer.Exit(run_in_scope(command))
     story = Story(SystemClock(), sys.stdout if output is Output.TABLE else sys.stderr)
-    facts = asyncio.run(_interruptible(_play(story, simulated=simulated)))
+    try:
+        facts = asyncio.run(_interruptible(_play(story, simulated=simulated)))
+    except (NotSeenError, ClusterError) as error:
+        sys.stderr.write(f"error: the demo can not go on: {error}\n")
+        raise typer.Exit(1) from None
     if facts is None:
         raise typer.Exit(130)
     if output is not Output.TABLE:
