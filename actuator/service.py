@@ -1,7 +1,7 @@
 """The actuator of one node.
 
 Owns the order of its work: read pods and policies, decide who is protected, lease and hand over to the watcher, and
-carry what the watcher wants to the API. What is decided about a spike is spikes.py's matter.
+carry what the watcher wants to the API. Leases are leases.py's matter, what is decided about a spike spikes.py's.
 """
 
 import asyncio
@@ -15,12 +15,13 @@ import msgspec
 from actuator.asking import Asker
 from actuator.direct import DirectMode
 from actuator.journal import Journal, Record
+from actuator.leases import Leases
 from actuator.memory import Target
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
 from actuator.settings import ActuatorSettings
 from actuator.shrinking import Done, ShrinkStep
 from actuator.spikes import Accepted, AskApi, Refused, Tell
-from actuator.table import Locate, Memo, Standing, standings, target_key
+from actuator.table import Locate, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
 from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
 from elastipod.backoff import Backoff
@@ -82,8 +83,7 @@ class Actuator:
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self._settings, self._clock, self._watcher, self._locate = settings, clock, watcher, locate
-        self._journal, self._address, self._connection = journal, address, connection
-        self._guard_restores, self._release = guard_restores, release
+        self._address, self._connection, self._guard_restores = address, connection, guard_restores
         self._numbers = Numbers(metrics or Metrics())
         self._teller = Teller(connection, clock, settings.node_name)
         backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.5)
@@ -117,12 +117,11 @@ class Actuator:
         )
         self._standings: dict[tuple[str, str], Standing] = {}
         self._targets: dict[str, Target] = {}
-        self._memos: dict[str, Memo] = _memos(journal)
+        self._leases = Leases(journal, settings, clock, holds=watcher.holds, release=release)
         self._told: dict[str, tuple[float, Tell | Failed]] = {}
         self._accepted: dict[str, int] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
-        self._problem = ""
         self._changed = True
         watcher.on_outcome = self._outcome_from_anywhere
 
@@ -186,16 +185,17 @@ class Actuator:
     def _decide(self) -> None:
         """Who is protected, and what is new of it."""
         found = standings(
-            self._pods.items.values(), self._policies.items.values(), self._settings, self._located, self._memos
+            self._pods.items.values(), self._policies.items.values(), self._settings, self._located, self._leases.memos
         )
         self._standings = {(one.pod, one.container): one for one in found}
         wanted = {one.target.key: one.target for one in found if one.target is not None}
         ended = [key for key in self._targets if key not in wanted]
         fresh = {key: target for key, target in wanted.items() if self._targets.get(key) != target}
         try:
-            self._lease(fresh, ended)
+            self._leases.renew(fresh, ended, self._targets)
         except OSError:
-            log.warning("no lease, no hold", problem=self._problem, containers=len(fresh))
+            self._changed = True
+            log.warning("no lease, no hold", problem=self._leases.problem, containers=len(fresh))
             return
         for key in ended:
             self._forget(key)
@@ -220,7 +220,7 @@ class Actuator:
         return {
             "node": self._settings.node_name,
             "enforcement": self._watcher.enforcement,
-            "problem": self._problem,
+            "problem": self._leases.problem,
             "containers": containers,
         }
 
@@ -231,7 +231,7 @@ class Actuator:
             facts: dict[str, Any] = {"protected": False, "reason": reason.value, "why": reason.explanation}
             return facts | ({"message": standing.message} if standing.message else {})
         facts = {
-            "protected": not self._problem,
+            "protected": not self._leases.problem,
             "limitBytes": target.spec_bytes,
             "ceilingBytes": target.ceiling_bytes,
             "holdSeconds": target.deadline_seconds,
@@ -248,51 +248,6 @@ class Actuator:
                 "error": self._asker.last_error.get(target.key, ""),
             }
         return facts
-
-    # Leases: before any hold, and after what became of it.
-
-    def _lease(self, fresh: dict[str, Target], ended: list[str]) -> None:
-        """A container whose lease can not be written is not held: nobody could let it go after us."""
-        for key, target in fresh.items():
-            old = self._memos.get(key, Memo())
-            is_new = old.base_bytes != target.base_bytes
-            pending = old.pending_bytes if old.pending_bytes > target.spec_bytes else 0
-            ours = target.spec_bytes if is_new else max(old.ours_bytes, target.spec_bytes)
-            self._memos[key] = Memo(target.base_bytes, ours, pending, target.rescues)
-        stale = [key for key in self._memos if key in ended or (key not in fresh and key not in self._targets)]
-        records: dict[str, Record | None] = {key: self._record(target) for key, target in fresh.items()}
-        for key in stale:
-            self._memos.pop(key)
-            record = self._journal.records.get(f"lease/{key}") if self._journal is not None else None
-            if key not in ended and record is not None:
-                # An earlier run's, of a container that is protected no longer.
-                self._release(record)
-            records[key] = None
-        self._write(records)
-
-    def _write(self, records: dict[str, Record | None]) -> None:
-        if self._journal is None or not records:
-            return
-        try:
-            self._journal.put({f"lease/{key}": record for key, record in records.items()})
-        except OSError as error:
-            self._problem = f"the journal {self._journal.path} can not be written: {error.strerror or error}"
-            self._changed = True
-            raise
-        self._problem = ""
-
-    def _record(self, target: Target) -> Record:
-        memo = self._memos[target.key]
-        return {
-            "version": 2 if self._watcher.holds else 1,
-            "parent": self._settings.cgroup_parent,
-            "group": target.group,
-            "ceiling": target.ceiling_bytes,
-            "base": memo.base_bytes,
-            "ours": memo.ours_bytes,
-            "pending": memo.pending_bytes,
-            "rescues": list(memo.rescues),
-        }
 
     # What the watcher wants.
 
@@ -344,19 +299,13 @@ class Actuator:
             task.add_done_callback(self._telling.discard)
 
     def _remember(self, key: str, *, ours: int = 0, pending: int | None = None, rescued: bool = False) -> None:
-        memo, target = self._memos.get(key), self._targets.get(key)
-        if memo is None or target is None:
+        target = self._targets.get(key)
+        if target is None:
             return
-        rescues = memo.rescues
-        if rescued:
-            rules, now = self._settings.rules, self._clock.monotonic()
-            if not rescues or now - rescues[-1] > rules.rescue_seconds:
-                rescues = (*rescues, now)[-rules.most_rescues :]
-        still_pending = memo.pending_bytes if pending is None else pending
-        self._memos[key] = Memo(memo.base_bytes, max(memo.ours_bytes, ours), still_pending, rescues)
         try:
-            self._write({key: self._record(target)})
+            self._leases.note(target, ours=ours, pending=pending, rescued=rescued)
         except OSError as error:
+            self._changed = True
             log.warning("rescue not recorded", container=key, error=str(error))
 
     def _on_answer(self, key: str, answer: Accepted | Refused) -> None:
@@ -373,7 +322,7 @@ class Actuator:
     def _ask_again(self) -> None:
         """What an earlier run of ours had raised and not asked to the end: the spec follows the cgroup."""
         for key, target in self._targets.items():
-            pending = self._memos[key].pending_bytes if key in self._memos else 0
+            pending = self._leases.pending_bytes(key)
             if pending > max(target.spec_bytes, self._accepted.get(key, 0)) and not self._asker.is_asking(key):
                 self._asker.ask(key, pending, partial(self._find, key))
 
@@ -404,9 +353,9 @@ class Actuator:
         mode = "Hold" if self._watcher.holds else "Raise"
         return ElasticNodeStatus(
             cgroup_version=self._watcher.enforcement,
-            spike_protection="Off" if self._problem or not self._settings.memory_spike_allowed else mode,
+            spike_protection="Off" if self._leases.problem or not self._settings.memory_spike_allowed else mode,
             address=self._address,
-            message=self._problem,
+            message=self._leases.problem,
         )
 
 
@@ -422,16 +371,3 @@ def _decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
         return _policies.decode(raw)
     except msgspec.DecodeError as error:
         raise BadObject(str(error)) from None
-
-
-def _memos(journal: Journal | None) -> dict[str, Memo]:
-    """What earlier runs left, as far as it makes sense."""
-    found: dict[str, Memo] = {}
-    for key, record in (journal.records if journal is not None else {}).items():
-        numbers = [record.get(name) for name in ("base", "ours", "pending")]
-        rescues = record.get("rescues")
-        if key.startswith("lease/") and isinstance(rescues, list) and all(isinstance(one, int) for one in numbers):
-            base, ours, pending = (max(int(one or 0), 0) for one in numbers)
-            times = tuple(float(one) for one in rescues if isinstance(one, int | float))
-            found[key.removeprefix("lease/")] = Memo(base, ours, pending, times)
-    return found
