@@ -16,6 +16,7 @@ from elastipod.cli.demo.manifests import NAMESPACE, autoscaler, command, contain
 from elastipod.cli.demo.story import Story
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, ResourceType
 from elastipod.pods import Pod
@@ -174,7 +175,16 @@ async def service_shrinks(stage: Stage, before: Pod) -> dict[str, Any]:
 
 
 async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
-    """Neighbours give what they do not use; one gets it back."""
+    """Neighbours give what they do not use; one gets it back. However it ends, they make room for the next act."""
+    try:
+        return await _room_given_and_back(stage)
+    finally:
+        for name in ("cache", "index"):
+            with suppress(NotFound):
+                await stage.connection.delete(DEPLOYMENTS, NAMESPACE, name)
+
+
+async def _room_given_and_back(stage: Stage) -> dict[str, Any]:
     switch = f"{stage.folder}/busy"
     for name in ("cache", "index"):
         spec = container(name, command("service.py", "20", "0.05", switch), {"cpu": "900m", "memory": "64Mi"})
@@ -216,8 +226,6 @@ async def pending_pod_runs(stage: Stage) -> dict[str, Any]:
     stage.story.good(f"After {back:.1f} s a donor has its own back.")
     now = [pod for name in ("cache", "index") if (pod := stage.observer.pod(name)) is not None]
     pids_after = {pod.name: machine.process_ids(pod, "service.py") for pod in now}
-    for name in ("cache", "index"):
-        await stage.connection.delete(DEPLOYMENTS, NAMESPACE, name)
     return {
         "kills": sum(1 for pod in now if pod.containers[0].last_termination),
         "restarts": sum(pod.containers[0].restart_count for pod in now),
