@@ -5,6 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A machine that is busy with something else fails no test; and a run for CI repeats.
+settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("elastipod")
 
 _ran: set[str] = set()
 
