@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from elastipod.api import RESOURCES_ANNOTATION
 from elastipod.pods import Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
@@ -50,6 +51,10 @@ class Decision(Struct, frozen=True, gc=False):
     needs_usage: bool = False
     """Memory would be lowered, and no fresh usage sample is at hand."""
 
+    def says_the_same(self, other: "Decision") -> bool:
+        """Whether a reader sees no difference."""
+        return (self.reason, self.message) == (other.reason, other.message)
+
 
 def decide(pod: Pod, facts: Facts, now: float, rules: Rules = DEFAULT_RULES) -> Decision:
     """What to do with one pod. Every way out names its reason."""
@@ -63,9 +68,22 @@ def decide(pod: Pod, facts: Facts, now: float, rules: Rules = DEFAULT_RULES) -> 
     notes: list[Reason] = []
     wish = wish_of(pod, facts, now, rules, notes)
     if not wish.goal:
-        return Decision(pod.key, wish.reason, notes=tuple(dict.fromkeys(notes)), look_again_at=wish.look_again_at)
+        unknown = _unknown_container(pod, facts.stated)
+        reason = Reason.BAD_VALUE if unknown else wish.reason
+        return Decision(pod.key, reason, None, tuple(dict.fromkeys(notes)), unknown, wish.look_again_at)
     step = next_step(pod, wish.goal, facts, now, rules)
     return _decision(pod, step, wish, notes)
+
+
+def _unknown_container(pod: Pod, stated: Sizes) -> str:
+    """What is wrong where a size is stated for a container that the pod lacks; what is stated for others holds."""
+    known = [one.name for one in pod.sized_containers]
+    for name in stated:
+        if name not in known:
+            return (
+                f"{RESOURCES_ANNOTATION}.{name[:63]}: the pod has no such container to resize, only {', '.join(known)}"
+            )
+    return ""
 
 
 def _decision(pod: Pod, step: "Step", wish: Wish, notes: list[Reason]) -> Decision:

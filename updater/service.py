@@ -56,6 +56,13 @@ _LOOK_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 1.0
 """How long a run waits for answers; slower ones come in beside later runs."""
 _PUT_BACK_AGAIN_SECONDS: Final = 10.0
+_TOLD: Final = frozenset(
+    {
+        *(Reason.BAD_VALUE, Reason.CONFLICT, Reason.LIMIT_RANGE, Reason.QOS_CLASS),
+        *(Reason.BEST_EFFORT, Reason.UNSUPPORTED_POD, Reason.UNSUPPORTED_NODE),
+    }
+)
+"""Why a pod is never asked for that a person can mend."""
 
 
 class Updater:
@@ -198,7 +205,10 @@ class Updater:
             if pod is None:
                 continue
             decision = self._decide(key, pod, now)
+            before = self.decisions.get(key)
             self.decisions[key] = decision
+            if decision.reason in _TOLD and (before is None or not before.says_the_same(decision)):
+                self._tell(key, decision.reason, decision.message)
             if decision.look_again_at is not None:
                 heapq.heappush(self._timers, (decision.look_again_at, key))
             if decision.resize is not None or decision.needs_usage:

@@ -154,6 +154,19 @@ async def test_a_stated_size_that_can_not_be_read_is_named_and_changes_nothing()
         assert (world.connection.resizes, decided(world)) == ([], "BadValue")
         message = (world.updater.explain("default/web-a") or {})["decision"]["message"]
         assert message.startswith("elastipod.io/resources.app.requests.cpu: 'lots' is not a quantity")
+        assert await world.events() == ["BadValue"]
+
+
+async def test_a_size_stated_for_a_container_that_is_not_there_is_named_and_the_others_hold() -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment())
+        await world.state("web", json.dumps({"app": {"requests": {"cpu": "700m"}}, "ap": {"requests": {"cpu": "1"}}}))
+        await world.run(2)
+        assert (await world.requests("web-a"))["cpu"] == "700m"
+        assert decided(world) == "BadValue"
+        message = (world.updater.explain("default/web-a") or {})["decision"]["message"]
+        assert message == "elastipod.io/resources.ap: the pod has no such container to resize, only app"
 
 
 async def test_what_validation_refuses_is_not_asked_again() -> None:
