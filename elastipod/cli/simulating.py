@@ -36,7 +36,7 @@ def make_actuator(
     """The actuator of one node, over its containers in thought."""
     if around.node is None or around.runtime is None:
         raise ValueError("an actuator needs a node")
-    size = around.node.settings
+    size = around.node
 
     def on_write(group: str, file: str, value: str) -> None:
         around.on_cgroup_write(CgroupWrite(around.actor, group, file, value))

@@ -18,6 +18,7 @@ from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
 from elastipod.kube.resources import LEASES
+from elastipod.localcluster.checkpoint import Allocations, Checkpoint
 
 CALL_SECONDS: Final = 5.0
 """How long a client waits for an answer, as the HTTP connection does."""
@@ -51,6 +52,10 @@ class FaultKind(StrEnum):
     """For a while lists and watches show the past."""
     KILLED = "killed"
     """The process dies right before or right after one of its writes."""
+    NODE_KILLED = "node killed"
+    """The same for a node's kubelet, whose writes to its checkpoint count as well."""
+    METRICS = "metrics"
+    """For the time of the faults, metrics.k8s.io is silent, empty, partial or tells nonsense."""
 
 
 WATCH_FAULTS: Final = frozenset(
@@ -234,6 +239,26 @@ class FaultyConnection(InterceptedConnection):
 
     def _die_if_killed(self) -> None:
         if self.killed.is_set():
+            raise ProcessKilled
+
+
+class MortalCheckpoint:
+    """A node's checkpoint, right before or right after whose storing the node may die."""
+
+    def __init__(self, inner: Checkpoint, connection: FaultyConnection, faults: Faults) -> None:
+        self._inner, self._connection, self._faults = inner, connection, faults
+
+    def load(self) -> Allocations | None:
+        return self._inner.load()
+
+    def save(self, allocations: Allocations) -> None:
+        self._die_sometimes()
+        self._inner.save(allocations)
+        self._die_sometimes()
+
+    def _die_sometimes(self) -> None:
+        if self._faults.strikes(FaultKind.KILLED):
+            self._connection.kill()
             raise ProcessKilled
 
 

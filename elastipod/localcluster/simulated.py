@@ -5,7 +5,7 @@ happens between calls; every answer is computed for the clock's time, so that a 
 repeats exactly.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -114,6 +114,12 @@ class SimulatedRuntime:
     def limits(self, container_id: str) -> GroupLimits | None:
         found = self._containers.get(container_id)
         return found.limits if found is not None and found.run.state is RunState.RUNNING else None
+
+    def in_force(self) -> Iterator[tuple[ContainerSpec, GroupLimits]]:
+        """What runs, and its limits."""
+        for one in self._containers.values():
+            if one.run.state is RunState.RUNNING:
+                yield one.run.spec, one.limits
 
     def process_id(self, container_id: str) -> int:
         """The number that stands for its process; 0 where it does not run."""

@@ -19,7 +19,14 @@ from elastipod.localcluster.apiserver import ApiServer
 from elastipod.localcluster.checkpoint import MemoryCheckpoint
 from elastipod.localcluster.controllers.manager import Controllers
 from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.faults import FaultKind, FaultPlan, Faults, FaultyConnection, draw_plan
+from elastipod.localcluster.faults import (
+    FaultKind,
+    FaultPlan,
+    Faults,
+    FaultyConnection,
+    MortalCheckpoint,
+    draw_plan,
+)
 from elastipod.localcluster.incarnation import live, track_tasks
 from elastipod.localcluster.invariants import CgroupWrite, Invariant, Violation, Watchman
 from elastipod.localcluster.invariants.pace import HoldsEnd, NothingRunsAway, NothingShrinksUnseen
@@ -32,17 +39,21 @@ from elastipod.localcluster.invariants.writes import (
     ReasonsAreNamed,
 )
 from elastipod.localcluster.load import LoadSettings, Script, draw_script, perform
+from elastipod.localcluster.meterfaults import Meter, MeterTrouble
 from elastipod.localcluster.node import LocalNode
 from elastipod.localcluster.registration import NodeSettings
 from elastipod.localcluster.scheduler import Scheduler
 from elastipod.localcluster.simulated import SimulatedRuntime
 from elastipod.localcluster.store import Store
 from elastipod.localcluster.trace import RecordedConnection, Trace, Write
-from elastipod.localcluster.truth import Truth
+from elastipod.localcluster.truth import Home, Truth
 from elastipod.localcluster.virtualtime import VirtualTimeLoop
 from elastipod.loop import Part, clock_ticker, run_part
 from elastipod.quantities import Resources
 
+_SPREADS: Final = ("load", "plan", "faults", "api", "parts", "nodes", "meter")
+_NODES_SHARE: Final = 0.5
+"""A kubelet writes more than a part; it need not die at the same share of its writes."""
 _LEASE_NAMESPACE: Final = "kube-system"
 _RESTART_SECONDS: Final = (0.5, 5.0)
 _NODE_SIZE: Final = Resources(4_000, 4 * 1024**3)
@@ -58,7 +69,7 @@ class Surroundings:
     spread: random.Random
     actor: str
     """Its name in this life, `updater/3`."""
-    node: LocalNode | None
+    node: NodeSettings | None
     """The node it sits on, for parts that run on every node."""
     runtime: SimulatedRuntime | None
     on_cgroup_write: Callable[[CgroupWrite], None]
@@ -130,10 +141,13 @@ class Simulation:
         self._parts = parts
         self._node_type = node_type
         self._wrap = wrap or (lambda _, connection: connection)
-        self._spread = {name: random.Random(f"{seed}/{name}") for name in ("load", "plan", "faults", "api", "parts")}
+        self._spread = {name: random.Random(f"{seed}/{name}") for name in _SPREADS}
         self._script = script or draw_script(self._spread["load"], self.settings.load)
         plan = self.settings.faults if self.settings.faults is not None else draw_plan(self._spread["plan"])
         self._faults = Faults(plan, self._spread["faults"])
+        deaths = plan.rates.get(FaultKind.NODE_KILLED, 0.0) * _NODES_SHARE
+        self._node_faults = Faults(FaultPlan({FaultKind.KILLED: deaths}, (0.0, 0.0)), self._spread["nodes"])
+        self._meter = Meter(self._spread["meter"])
         self._invariants = list(invariants) if invariants is not None else self._all_invariants()
         self._writes: list[Write] = []
         self._failures: list[str] = []
@@ -168,11 +182,11 @@ class Simulation:
         self._trace = Trace(self._clock)
         self._store = Store()
         self._api = ApiServer(self._clock, self._store, spread=self._spread["api"])
-        self._truth = Truth(self._store, self._clock)
+        self._truth = Truth(self._store, self._clock, self._meter)
         self._watchman = Watchman(self._truth, self._invariants)
         self._api.usage = self._truth
         tasks = [asyncio.create_task(work) for work in self._cluster()]
-        tasks += [asyncio.create_task(self._keep_alive(part, node)) for part, node in self._placed_parts()]
+        tasks += [asyncio.create_task(self._keep_alive(part, home)) for part, home in self._placed_parts()]
         try:
             await self._play(tasks)
         finally:
@@ -184,11 +198,11 @@ class Simulation:
     async def _play(self, tasks: list["asyncio.Task[Any]"]) -> None:
         acting = asyncio.create_task(self._act())
         await asyncio.sleep(self.settings.calm_seconds)
-        self._faults.are_active = True
+        self._let_fail(True)
         losing = asyncio.create_task(self._lose_metrics())
         await acting
         await asyncio.sleep(max(self.settings.load.busy_seconds - self._clock.monotonic(), 0.0))
-        self._faults.are_active = False
+        self._let_fail(False)
         await asyncio.sleep(self.settings.settling_seconds)
         quiet_from = self._clock.monotonic()
         await asyncio.sleep(self.settings.quiet_seconds)
@@ -212,10 +226,21 @@ class Simulation:
             self._clock.monotonic(),
         )
 
+    def _let_fail(self, active: bool) -> None:
+        self._faults.are_active = self._node_faults.are_active = active
+        if not active:
+            self._faults.counts[FaultKind.NODE_KILLED] += self._node_faults.counts.total()
+            self._meter.recover()
+        elif FaultKind.METRICS in self._faults.plan.rates:
+            trouble = self._spread["meter"].choice(list(MeterTrouble))
+            self._faults.counts[FaultKind.METRICS] += 1
+            self._trace.add("metrics", trouble=trouble)
+            self._meter.fail(trouble, self._clock.monotonic())
+
     async def _lose_metrics(self) -> None:
         if self.settings.metrics_lost_at is not None:
             await asyncio.sleep(self.settings.metrics_lost_at - self._clock.monotonic())
-            self._truth.lost_since = self._clock.monotonic()
+            self._meter.fail(MeterTrouble.SILENT, self._clock.monotonic())
 
     async def _act(self) -> None:
         connection = self._connection("cluster/people")
@@ -224,27 +249,48 @@ class Simulation:
             await perform(act, connection)
 
     def _cluster(self) -> Iterable[Coroutine[Any, Any, Any]]:
-        """The cluster's own processes; nothing fails in them but what the parts bring about."""
+        """The cluster's own processes. Kubelets may die; nothing else fails in them but what the parts bring about."""
         for number in range(self.settings.nodes):
-            name = f"node-{number}"
-            runtime = SimulatedRuntime(self._clock)
-            size = NodeSettings(name, self.settings.node_size, usage_seconds=self.settings.usage_seconds)
-            node = self._node_type(self._connection(f"cluster/{name}"), self._clock, runtime, size, MemoryCheckpoint())
-            self._truth.add(node, runtime)
-            yield node.run()
+            size = NodeSettings(f"node-{number}", self.settings.node_size, usage_seconds=self.settings.usage_seconds)
+            runtime, checkpoint = SimulatedRuntime(self._clock), MemoryCheckpoint()
+            node, killed = self._make_node(size, runtime, checkpoint)
+            home = Home(size, runtime, checkpoint, node)
+            self._truth.homes.append(home)
+            yield self._keep_node(home, killed)
         yield Scheduler(self._connection("cluster/scheduler"), self._clock).run()
         yield Controllers(self._connection("cluster/controllers"), self._clock).run()
 
-    def _placed_parts(self) -> Iterable[tuple[PartProgram, LocalNode | None]]:
+    def _make_node(
+        self, size: NodeSettings, runtime: SimulatedRuntime, checkpoint: MemoryCheckpoint
+    ) -> tuple[LocalNode, asyncio.Event]:
+        """A kubelet, and what is set when it dies."""
+        connection = self._connection(f"cluster/{size.name}")
+        if not self._node_faults.plan.rates[FaultKind.KILLED]:
+            return self._node_type(connection, self._clock, runtime, size, checkpoint), asyncio.Event()
+        mortal = FaultyConnection(connection, self._node_faults)
+        stored = MortalCheckpoint(checkpoint, mortal, self._node_faults)
+        return self._node_type(mortal, self._clock, runtime, size, stored), mortal.killed
+
+    async def _keep_node(self, home: Home, killed: asyncio.Event) -> None:
+        """A kubelet that dies is started anew, with what it had stored and the containers that ran on."""
+        while True:
+            failure = await live(home.node.run, killed)
+            if isinstance(failure, Exception):
+                raise failure
+            self._trace.add("end", actor=f"cluster/{home.settings.name}")
+            await asyncio.sleep(self._spread["nodes"].uniform(*_RESTART_SECONDS))
+            home.node, killed = self._make_node(home.settings, home.runtime, home.checkpoint)
+
+    def _placed_parts(self) -> Iterable[tuple[PartProgram, Home | None]]:
         for part in self._parts:
             if part.on_every_node:
-                for node in self._truth.local_nodes:
-                    yield part, node
+                for home in self._truth.homes:
+                    yield part, home
             else:
                 for _ in range(part.replicas):
                     yield part, None
 
-    async def _keep_alive(self, part: PartProgram, node: LocalNode | None) -> None:
+    async def _keep_alive(self, part: PartProgram, home: Home | None) -> None:
         """One replica of a part: whenever it ends, it is started anew with nothing but its name."""
         spread = random.Random(self._spread["parts"].random())
         while True:
@@ -256,8 +302,8 @@ class Simulation:
                 self._clock,
                 random.Random(spread.random()),
                 actor,
-                node,
-                self._truth.runtime_of(node),
+                home.settings if home is not None else None,
+                home.runtime if home is not None else None,
                 self._watch_cgroups,
             )
             self._trace.add("start", actor=actor)

@@ -1,46 +1,47 @@
 """The truth about a simulated cluster, for those who judge a run.
 
-Owns reading it from the store, the nodes and their runtimes; and metrics.k8s.io, which can be made to fail.
+Owns reading it from the store, the nodes, their runtimes and what they stored; and metrics.k8s.io, which can be made to
+fail.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from elastipod.clock import Clock
 from elastipod.kube.rows import decode_pod
-from elastipod.localcluster.failures import ApiFailure
+from elastipod.localcluster.checkpoint import MemoryCheckpoint
 from elastipod.localcluster.invariants import Hold, NodeTruth
 from elastipod.localcluster.kinds import POD
+from elastipod.localcluster.meterfaults import Meter
 from elastipod.localcluster.node import LocalNode
+from elastipod.localcluster.registration import NodeSettings
 from elastipod.localcluster.simulated import SimulatedRuntime
 from elastipod.localcluster.store import Store
 from elastipod.pods import Container, ResizeProgress
 from elastipod.quantities import Resources
 
 Json = dict[str, Any]
-_UNAVAILABLE: Final = 503
+
+
+@dataclass(slots=True)
+class Home:
+    """A node of the cluster: its kubelet in this life, and what outlives it."""
+
+    settings: NodeSettings
+    runtime: SimulatedRuntime
+    checkpoint: MemoryCheckpoint
+    node: LocalNode
 
 
 class Truth:
     """What is so, whatever anyone believes."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, meter: Meter) -> None:
         self.store = store
-        self.lost_since: float | None = None
-        """Since when metrics.k8s.io fails."""
+        self.homes: list[Home] = []
+        self._meter = meter
         self._clock = clock
-        self._nodes: list[tuple[LocalNode, SimulatedRuntime]] = []
-
-    def add(self, node: LocalNode, runtime: SimulatedRuntime) -> None:
-        """A node of the cluster."""
-        self._nodes.append((node, runtime))
-
-    @property
-    def local_nodes(self) -> list[LocalNode]:
-        return [node for node, _ in self._nodes]
-
-    def runtime_of(self, node: LocalNode | None) -> SimulatedRuntime | None:
-        return next((runtime for one, runtime in self._nodes if one is node), None)
 
     def now(self) -> float:
         return self._clock.monotonic()
@@ -49,36 +50,32 @@ class Truth:
         return self._clock.now()
 
     def nodes(self, names: Collection[str]) -> Iterable[NodeTruth]:
-        for node, _ in self._nodes:
-            if node.settings.name in names:
-                yield NodeTruth(node.settings.name, node.settings.allocatable, node.kubelet.allocated_sum())
+        for home in self.homes:
+            if home.settings.name in names:
+                allocated = home.node.kubelet.allocated_sum()
+                yield NodeTruth(home.settings.name, home.settings.allocatable, allocated, tuple(self._unstored(home)))
 
     def lowest_memory(self, pod_uid: str, container: str, seconds: float) -> int | None:
-        for node, runtime in self._nodes:
-            pod = node.pods.get(pod_uid)
-            track = pod.tracks.get(container) if pod is not None else None
-            if track is not None:
-                return runtime.lowest_memory(track.container_id, seconds)
+        for home in self.homes:
+            for spec, _ in home.runtime.in_force():
+                if spec.sandbox.uid == pod_uid and spec.name == container:
+                    return home.runtime.lowest_memory(spec.container_id, seconds)
         return None
 
     def holds(self) -> Iterable[Hold]:
-        for _, runtime in self._nodes:
-            for container, since, ended_at in runtime.holds():
+        for home in self.homes:
+            for container, since, ended_at in home.runtime.holds():
                 offset = self._clock.now() - self._clock.monotonic()
                 yield Hold(container, since - offset, None if ended_at is None else ended_at - offset)
 
     def metrics_lost_since(self, _namespace: str, /) -> float | None:
-        return self.lost_since
+        return self._meter.lost_since
 
     def pod_metrics(self) -> Iterator[Json]:
-        self._answer_or_fail()
-        for node, _ in self._nodes:
-            yield from node.usage.pod_metrics()
+        return self._meter.answer(one for home in self.homes for one in home.node.usage.pod_metrics())
 
     def node_metrics(self) -> Iterator[Json]:
-        self._answer_or_fail()
-        for node, _ in self._nodes:
-            yield from node.usage.node_metrics()
+        return self._meter.answer(one for home in self.homes for one in home.node.usage.node_metrics())
 
     def end_state(self) -> dict[str, Any]:
         """Sizes by workload: how many pods of each size there are, whatever they are called."""
@@ -105,9 +102,20 @@ class Truth:
                     told = f"wants {one.requests} {one.limits}, has {one.allocated} {one.actual_limits}"
                     yield f"{pod.key}/{one.name}", f"{pod.resize_progress}: {told}"
 
-    def _answer_or_fail(self) -> None:
-        if self.lost_since is not None:
-            raise ApiFailure(_UNAVAILABLE, "the metrics server does not answer")
+    def _unstored(self, home: Home) -> Iterator[str]:
+        """Containers whose size in force is none that their node has stored; memory may have been raised beside it."""
+        stored = home.checkpoint.saved
+        for spec, limits in home.runtime.in_force():
+            uid = spec.sandbox.uid
+            entry = self.store.get(POD, spec.sandbox.namespace, spec.sandbox.name)
+            if entry is None or entry.json["metadata"]["uid"] != uid:
+                continue
+            known = [sizes.get(uid, {}).get(spec.name) for sizes in (stored.allocated, stored.actuated)]
+            in_force = (limits.cpu_request_millicores, limits.cpu_limit_millicores)
+            if in_force not in [
+                (one.requests.cpu_millicores, one.limits.cpu_millicores or None) for one in known if one
+            ]:
+                yield f"{spec.sandbox.namespace}/{spec.sandbox.name}/{spec.name}"
 
 
 def _is_in_force(container: Container) -> bool:

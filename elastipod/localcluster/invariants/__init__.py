@@ -36,6 +36,8 @@ class NodeTruth:
     name: str
     allocatable: Resources
     allocated: Resources
+    unstored: tuple[str, ...] = ()
+    """Containers that run at a size which the node would not know after a restart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from elastipod.localcluster.trace import Write
 
 _KEPT_UP: Final = (LEASES, CHECKPOINTS, EVENTS, ELASTIC_NODES)
 """Leases, saved histories and heartbeats are kept up while nothing moves."""
-_FOLLOWED_WITHIN_SECONDS: Final = 480.0
+_FOLLOWED_WITHIN_SECONDS: Final = 300.0
 """The updater stands off for up to 300 s where memory was raised on a spike, and then shrinks in steps."""
 
 

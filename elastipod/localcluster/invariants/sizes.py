@@ -81,7 +81,7 @@ class SizesAreAllowed(Invariant):
 
 
 class NodesHold(Invariant):
-    """I2: the sum of what is allocated is no more than a node has."""
+    """I2: the sum of what is allocated is no more than a node has, and is stored before it takes effect."""
 
     name = "I2"
 
@@ -101,6 +101,8 @@ class NodesHold(Invariant):
         for node in world.nodes(due):
             if node.allocated.cpu > node.allocatable.cpu or node.allocated.memory > node.allocatable.memory:
                 yield self.broken(world, node.name, f"allocated {node.allocated} > allocatable {node.allocatable}")
+            for container in node.unstored:
+                yield self.broken(world, container, f"runs at a size that {node.name} has not stored")
 
 
 class UsedMemoryStays(Invariant):
