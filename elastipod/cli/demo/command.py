@@ -204,7 +204,8 @@ async def _acts(stage: _Stage, running: RunningCluster) -> dict[str, Any]:
     facts["seconds"] = round(stage.clock.monotonic() - began, 1)
     facts["failures"] = failures
     facts["ended_well"] = not failures and _is_well(facts)
-    stage.story.heading(f"Over after {facts['seconds']:.0f} s; enforcement: {stage.enforcement}")
+    why = f" ({facts['why']})" if facts["why"] else ""
+    stage.story.heading(f"Over after {facts['seconds']:.0f} s; enforcement: {stage.enforcement}{why}")
     return facts
 
 
