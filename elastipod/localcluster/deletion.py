@@ -66,6 +66,8 @@ class Deletion:
         if current is None:
             return entry
         last = self._store.remove(current)
+        if entry.kind.is_volatile:
+            return last
         uid = entry.json["metadata"]["uid"]
         self._remember_gone(uid)
         if entry.kind is POD and (measured := self._store.get(POD_METRICS, entry.namespace, entry.name)):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from elastipod.localcluster.kinds import POD_METRICS
 from tests.build import deployment_json, job_json, node_json, owner_json, pod_json
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, JSON_PATCH, MERGE, NODES, PODS, STRATEGIC, Served
 
@@ -319,3 +320,12 @@ def test_metrics_are_read_only_and_go_with_their_pod() -> None:
     metrics = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
     assert names(server, metrics) == ["a"]
     assert server.refused("GET", metrics, watch="true")["code"] == 405
+
+
+def test_a_namespace_whose_pods_have_been_measured_goes_with_them() -> None:
+    server = Served()
+    server.post("/api/v1/namespaces", {"metadata": {"name": "q"}})
+    server.post("/api/v1/namespaces/q/pods", pod_json("a", namespace="q"))
+    server.store.put(POD_METRICS, {"metadata": {"name": "a", "namespace": "q"}, "containers": []})
+    assert server.call("DELETE", "/api/v1/namespaces/q")[0] == 200
+    assert server.call("GET", "/api/v1/namespaces/q")[0] == 404
