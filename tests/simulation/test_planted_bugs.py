@@ -22,8 +22,9 @@ from elastipod.kube.errors import KubeError
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import AUTOSCALERS, EVENTS, LEASES, POD_METRICS, PODS
 from elastipod.kube.rows import decode_pod
+from elastipod.localcluster.faults import FaultPlan
 from elastipod.localcluster.invariants import CgroupWrite
-from elastipod.localcluster.kubelet import Kubelet
+from elastipod.localcluster.kubelet import Kubelet, PendingReason
 from elastipod.localcluster.node import LocalNode
 from elastipod.localcluster.simulation import PartProgram, Simulation, SimulationSettings, Surroundings
 from elastipod.loop import Part
@@ -51,6 +52,7 @@ def found(
     *,
     settings: SimulationSettings | None = None,
     node_type: type[LocalNode] = LocalNode,
+    seeds: int = MOST_SEEDS,
 ) -> bool:
     """Whether one of the seeds shows that the invariant is broken."""
 
@@ -59,7 +61,7 @@ def found(
 
     return any(
         violation.invariant == invariant
-        for seed in range(MOST_SEEDS)
+        for seed in range(seeds)
         for violation in Simulation(
             seed, parts or simulated_parts(elects_leader=False), settings, wrap=wrap, node_type=node_type
         )
@@ -293,3 +295,46 @@ def test_a_cgroup_write_outside_a_pod_is_found() -> None:
         return make_actuator(around)
 
     assert found("I13", [PartProgram("actuator", straying, on_every_node=True)])
+
+
+class _LateNode(LocalNode):
+    """Puts sizes in force a second before it stores them."""
+
+    def _store(self) -> None:
+        asyncio.get_running_loop().call_later(1.0, super()._store)
+
+
+def test_an_effect_before_it_is_stored_is_found() -> None:
+    assert found("I2", node_type=_LateNode)
+
+
+class _StubbornKubelet(Kubelet):
+    """Calls every change of size infeasible."""
+
+    def _refusal(self, pod: Any, wanted: Any) -> Any:
+        return PendingReason.INFEASIBLE, "not on this node"
+
+
+class _StubbornNode(LocalNode):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.kubelet.__class__ = _StubbornKubelet
+
+
+async def never_putting_back(connection: Spoilt, call: Call) -> bytes:
+    """Asks each pod once, and leaves it with what it asked."""
+    if not is_resize(call):
+        return await call.send(connection.inner)
+    asked = Call(Verb.GET, PODS, call.namespace, call.name)
+    if asked in connection.kept:
+        return await asked.send(connection.inner)
+    connection.kept[asked] = await call.send(connection.inner)
+    return connection.kept[asked]
+
+
+@pytest.mark.parametrize("spoil", [never_putting_back, None], ids=["not put back", "put back"])
+def test_an_infeasible_spec_that_is_not_put_back_is_found(spoil: Callable[[Spoilt, Call], Any] | None) -> None:
+    parts = [PartProgram("recommender", make_recommender), PartProgram("updater", make_updater)]
+    calm = SimulationSettings(faults=FaultPlan())
+    is_found = found("I9", parts, spoil, settings=calm, node_type=_StubbornNode, seeds=4)
+    assert is_found is (spoil is not None)
