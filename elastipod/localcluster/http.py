@@ -57,6 +57,9 @@ class HttpServer:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if not _is_of_this_machine(request):
+            message = "the local cluster answers programs on this machine only: no web pages, and no other host name"
+            return _whole(failure_response(ApiFailure(403, message)))
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
@@ -111,6 +114,17 @@ async def serve_http(api: ApiServer, host: str = "127.0.0.1", port: int = 0) -> 
     server = HttpServer(api)
     await server.start(host, port)
     return server
+
+
+def _is_of_this_machine(request: web.Request) -> bool:
+    """Not of a web page: pods run commands here, and a browser would send a page's requests to loopback as well."""
+    if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
+        return False
+    try:
+        host = request.url.host or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _whole(answer: Response) -> web.Response:

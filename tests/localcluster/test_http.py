@@ -97,6 +97,16 @@ async def test_it_listens_on_loopback_only() -> None:
         await serve_http(api, "0.0.0.0", 0)
 
 
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Host": "evil.example"}]
+)
+async def test_a_web_page_is_not_answered(headers: dict[str, str]) -> None:
+    async with asked() as session:
+        for call in (session.get(PODS, headers=headers), session.post(PODS, headers=headers, json=pod_json())):
+            async with call as answer:
+                assert (answer.status, (await answer.json())["reason"]) == (403, "Forbidden")
+
+
 async def test_a_request_that_fails_inside_costs_only_itself() -> None:
     async def broken(
         namespace: str, pod: str, container: str, tail: int | None, previous: bool, follow: bool
