@@ -33,6 +33,7 @@ from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, p
 
 VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated")
 _MOST_ANNOTATION: Final = 65_536
+_SHOWN_OF_ANNOTATION: Final = 256
 _NO_LABELS: Final[dict[str, str]] = {}
 
 S = TypeVar("S")
@@ -281,13 +282,13 @@ def _owner(references: list[shapes.OwnerShape] | None) -> OwnerReference | None:
 
 
 def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:
-    """Ours and VPA's; one that is absurdly long is nobody's wish and is left out."""
+    """Ours and VPA's; of one that is absurdly long only the start is kept, to be refused by name."""
     if not annotations:
         return _NO_LABELS
     kept = {
-        key: value
+        key: value if len(value) <= _MOST_ANNOTATION else value[:_SHOWN_OF_ANNOTATION]
         for key, value in annotations.items()
-        if (key.startswith(OWN_PREFIX) or key in VPA_ANNOTATIONS) and len(value) <= _MOST_ANNOTATION
+        if key.startswith(OWN_PREFIX) or key in VPA_ANNOTATIONS
     }
     return kept or _NO_LABELS
 

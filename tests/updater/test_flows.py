@@ -145,15 +145,22 @@ async def test_a_size_stated_on_the_deployment_is_followed_by_its_running_pods()
         assert (world.updater.explain("default/web-a") or {})["attempt"]["because"] == "StatedOnWorkload"
 
 
-async def test_a_stated_size_that_can_not_be_read_is_named_and_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"app": {"requests": {"cpu": "lots"}}}', "elastipod.io/resources.app.requests.cpu: 'lots' is not a quantity"),
+        ("[" * 100_000, "elastipod.io/resources is not JSON"),
+    ],
+    ids=["no quantity", "too long"],
+)
+async def test_a_stated_size_that_can_not_be_read_is_named_and_changes_nothing(text: str, told: str) -> None:
     async with World() as world:
         await world.node()
         await world.pod("web-a", await world.deployment())
-        await world.state("web", json.dumps({"app": {"requests": {"cpu": "lots"}}}))
+        await world.state("web", text)
         await world.run()
         assert (world.connection.resizes, decided(world)) == ([], "BadValue")
-        message = (world.updater.explain("default/web-a") or {})["decision"]["message"]
-        assert message.startswith("elastipod.io/resources.app.requests.cpu: 'lots' is not a quantity")
+        assert (world.updater.explain("default/web-a") or {})["decision"]["message"].startswith(told)
         assert await world.events() == ["BadValue"]
 
 
