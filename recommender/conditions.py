@@ -26,6 +26,8 @@ class Facts:
 
     is_provided: bool = False
     has_pods: bool = True
+    is_off: bool = False
+    """Whether the policy leaves all containers out."""
     is_target_found: bool = True
     is_confident: bool = True
     is_history_loaded: bool = True
@@ -95,6 +97,8 @@ def _provided(facts: Facts) -> Condition:
         reason, message = Reason.TARGET_NOT_FOUND, Reason.TARGET_NOT_FOUND.explanation
     elif not facts.has_pods:
         reason, message = Reason.NO_PODS_MATCHED, "No pods match this VPA object"
+    elif facts.is_off:
+        reason, message = Reason.MODE_OFF, "the resourcePolicy's mode is Off for all of its containers"
     else:
         reason, message = Reason.NO_RECOMMENDATION, "no usage of its containers has been seen yet"
     return Condition(type="RecommendationProvided", status="False", reason=str(reason), message=message)

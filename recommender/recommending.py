@@ -363,12 +363,14 @@ class Recommendations:
                 )
         others = [] if target is None else [one for one in self.claims_of(target) if one != claim.key]
         rows = [] if target is None else self._rows(target)
+        names = [] if target is None else self.members.containers(target)
         confidence = (
             min((float(self._estimates.confidence[row]) for row in rows), default=0.0) if self._estimates else 0
         )
         return Facts(
             is_provided=is_provided,
             has_pods=has_pods,
+            is_off=bool(names) and all(claim.policy(name).is_off for name in names),
             is_target_found=is_found,
             is_confident=confidence >= self._settings.enough_confidence,
             is_history_loaded=known.is_loaded,

@@ -81,6 +81,9 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
         mode = UpdateMode.OFF
     containers: dict[str, ContainerAdvice] = {}
     recommendation = autoscaler.status.recommendation if autoscaler.status else None
+    is_current = (
+        autoscaler.status is not None and autoscaler.status.observed_generation == autoscaler.metadata.generation
+    )
     for found in (recommendation and recommendation.container_recommendations) or ():
         where = f"status.recommendation for container {found.container_name!r}"
         policy = autoscaler.container_policy(found.container_name)
@@ -93,6 +96,9 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
             least = resources(policy.min_allowed) if policy else NOTHING
             most = resources(policy.max_allowed) if policy else NOTHING
             _check_positive(target, lower, upper, least, most)
+            if is_current:
+                # The minimum is in it already, unless the largest node or a LimitRange allows less.
+                least = NOTHING
         except QuantityError as error:
             problems.append(f"{where}: {error}")
             continue

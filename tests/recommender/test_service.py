@@ -118,6 +118,15 @@ async def test_steady_use_writes_next_to_nothing(memory: int) -> None:
         assert len(world.connection.writes) <= 7
 
 
+async def test_a_policy_that_leaves_all_containers_out_is_named() -> None:
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        await world.pod("web-a", await world.deployment(), cpu="500m", memory="512Mi")
+        await world.autoscaler(resourcePolicy={"containerPolicies": [{"containerName": "*", "mode": "Off"}]})
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert (await world.conditions())["RecommendationProvided"] == "False ModeOff"
+
+
 async def test_unusable_history_keeps_the_last_good_value_and_says_so_r07() -> None:
     async with await started() as world:
         for _ in range(5):

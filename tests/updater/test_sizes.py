@@ -101,6 +101,17 @@ def test_what_is_not_controlled_is_not_wanted() -> None:
     assert advice_of(autoscaler({"cpu": "1"}, mode_of_containers="Off")).containers == {}
 
 
+def test_a_minimum_that_a_recommendation_has_in_it_already_is_not_held_against_it() -> None:
+    found = autoscaler({"cpu": "4"}, min_allowed={"cpu": "10"})
+    assert advice_of(found).containers["app"].min_allowed == amounts("10")
+    found = msgspec.structs.replace(
+        found,
+        metadata=msgspec.structs.replace(found.metadata, generation=3),
+        status=AutoscalerStatus(found.status and found.status.recommendation, observed_generation=3),
+    )
+    assert advice_of(found).containers["app"].min_allowed == amounts()
+
+
 def test_a_spec_is_put_back_to_what_is_allocated_and_never_below_the_memory_in_force() -> None:
     asked = container(
         requests=amounts("4", "4Gi"), limits=amounts("4", "4Gi"), actual_limits=amounts("1010m", "1200Mi")
