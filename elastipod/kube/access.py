@@ -203,7 +203,7 @@ def _shown(paths: list[Path]) -> str:
 def _server(text: str, where: str) -> str:
     try:
         parts = urlsplit(text)
-        is_good = bool(parts.hostname) and parts.scheme in ("http", "https") and (parts.port or 1) > 0
+        is_good = _is_host(parts.hostname or "") and parts.scheme in ("http", "https") and (parts.port or 1) > 0
     except ValueError:
         is_good = False
     if not is_good or not text.isprintable() or " " in text:
@@ -211,6 +211,11 @@ def _server(text: str, where: str) -> str:
     if parts.username is not None or parts.query or parts.fragment:
         raise AccessError(f"{where} must not carry a user, a query or a fragment")
     return text.rstrip("/")
+
+
+def _is_host(text: str) -> bool:
+    """Whether it can be looked up: an IPv6 address, or labels of 1 to 63 characters (RFC 1035)."""
+    return text.isascii() and (":" in text or all(0 < len(label) < 64 for label in text.removesuffix(".").split(".")))
 
 
 def _tls(cluster: _Entry, user: _Entry | None) -> ssl.SSLContext:

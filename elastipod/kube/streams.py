@@ -31,7 +31,7 @@ class StreamConnection(RestConnection):
         self._is_tls = parts.scheme == "https"
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if self._is_tls else 80)
-        self._named = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode("ascii")
+        self._named = parts.netloc
         self._prefix = quote(parts.path, safe="/%:@!$&'()*+,;=~")
         self._idle: list[_Socket] = []
 
