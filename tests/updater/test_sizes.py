@@ -107,7 +107,7 @@ def test_a_minimum_that_a_recommendation_has_in_it_already_is_not_held_against_i
     found = msgspec.structs.replace(
         found,
         metadata=msgspec.structs.replace(found.metadata, generation=3),
-        status=AutoscalerStatus(found.status and found.status.recommendation, observed_generation=3),
+        status=AutoscalerStatus(found.status.recommendation if found.status else None, observed_generation=3),
     )
     assert advice_of(found).containers["app"].min_allowed == amounts()
 
