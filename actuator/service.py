@@ -21,7 +21,7 @@ from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
 from actuator.settings import ActuatorSettings
 from actuator.shrinking import Done, ShrinkStep
 from actuator.spikes import Accepted, AskApi, Refused, Tell
-from actuator.table import Locate, Standing, standings, target_key
+from actuator.table import Known, Locate, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
 from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
 from elastipod.backoff import Backoff
@@ -103,7 +103,7 @@ class Actuator:
             field_selector=f"spec.nodeName={settings.node_name}",
             on_change=self._note_change,
         )
-        self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_change)
+        self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_policy)
         self._direct, self._lower = direct, lower
         self._above: dict[str, Target] = {}
         """Raised in the cgroup, and then refused by the API: to be lowered again."""
@@ -116,6 +116,7 @@ class Actuator:
             on_change=self._note_change,
         )
         self._standings: dict[tuple[str, str], Standing] = {}
+        self._known: Known = {}
         self._targets: dict[str, Target] = {}
         self._leases = Leases(journal, settings, clock, holds=watcher.holds, release=release)
         self._told: dict[str, tuple[float, Tell | Failed]] = {}
@@ -344,6 +345,10 @@ class Actuator:
     def _note_change(self, *_: object) -> None:
         self._changed = True
         self.wake.set()
+
+    def _note_policy(self, *_: object) -> None:
+        self._known.clear()
+        self._note_change()
 
     def _clock_again(self) -> None:
         """A new container's group appears a moment after its status: look again soon."""

@@ -54,38 +54,59 @@ def target_key(pod: Pod, container: Container) -> str:
     return f"{pod.uid}/{container.name}/{container.container_id.rpartition('/')[2]}"
 
 
+Known = dict[str, tuple[Pod, list[Memo | None], list[Standing]]]
+"""What was found for each pod, and by what of it."""
+
+
 def standings(
     pods: Iterable[Pod],
     policies: Iterable[ElasticPolicy],
     settings: ActuatorSettings,
     locate: Locate,
     memos: Mapping[str, Memo],
+    known: Known | None = None,
 ) -> list[Standing]:
-    """Each container with a memory limit that runs."""
-    known = list(policies)
+    """Each container with a memory limit that runs. `known` spares pods of which nothing changed; policies the same."""
+    stated = list(policies)
+    before, now = dict(known or {}), {} if known is None else known
+    now.clear()
     found: list[Standing] = []
     for pod in pods:
         if not pod.is_running or pod.is_windows:
             continue
-        policy = effective_policy(pod, workload_of(pod), known, settings.ceiling)
-        most, problem = _stated_most(pod)
-        problems = "; ".join((*policy.problems, *((problem,) if problem else ())))
-        for container in pod.sized_containers:
-            if not container.is_running or not container.container_id or not container.limits.memory_bytes:
-                continue
-            reason = _why_not(pod, container, policy)
-            if reason is not None:
-                found.append(Standing(pod.key, container.name, reason=reason, message=problems or policy.spike_source))
-                continue
-            groups = locate(pod, container)
-            if groups is None:
-                found.append(
-                    Standing(pod.key, container.name, reason=Reason.NOT_RUNNING, message="its cgroup was not found")
-                )
-                continue
-            memo = memos.get(target_key(pod, container), Memo())
-            target = _target(pod, container, groups, memo, settings, _least(policy.spike_max_bytes, most))
-            found.append(Standing(pod.key, container.name, target, message=problems))
+        remembered = [memos.get(target_key(pod, one)) for one in pod.sized_containers]
+        last = before.get(pod.uid)
+        if last is None or last[0] is not pod or last[1] != remembered:
+            last = (pod, remembered, _standings_of(pod, stated, settings, locate, memos))
+        if all(one.reason is not Reason.NOT_RUNNING for one in last[2]):
+            now[pod.uid] = last
+        found += last[2]
+    return found
+
+
+def _standings_of(
+    pod: Pod, policies: list[ElasticPolicy], settings: ActuatorSettings, locate: Locate, memos: Mapping[str, Memo]
+) -> list[Standing]:
+    found: list[Standing] = []
+    policy = effective_policy(pod, workload_of(pod), policies, settings.ceiling)
+    most, problem = _stated_most(pod)
+    problems = "; ".join((*policy.problems, *((problem,) if problem else ())))
+    for container in pod.sized_containers:
+        if not container.is_running or not container.container_id or not container.limits.memory_bytes:
+            continue
+        reason = _why_not(pod, container, policy)
+        if reason is not None:
+            found.append(Standing(pod.key, container.name, reason=reason, message=problems or policy.spike_source))
+            continue
+        groups = locate(pod, container)
+        if groups is None:
+            found.append(
+                Standing(pod.key, container.name, reason=Reason.NOT_RUNNING, message="its cgroup was not found")
+            )
+            continue
+        memo = memos.get(target_key(pod, container), Memo())
+        target = _target(pod, container, groups, memo, settings, _least(policy.spike_max_bytes, most))
+        found.append(Standing(pod.key, container.name, target, message=problems))
     return found
 
 

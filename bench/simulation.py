@@ -2,19 +2,20 @@
 
     python -m bench.simulation [pods] [seconds]
 
-The floor is the writes of that hour put into the store alone.
+Told in seconds of CPU, which is what it takes on a quiet machine: a simulation waits for nothing. The floor is the
+writes of that hour put into the store alone.
 """
 
 import logging
 import random
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from bench.figures import Figures
 from elastipod.cli.simulating import make_actuator, simulated_parts
-from elastipod.clock import SystemClock
 from elastipod.localcluster.faults import FaultPlan
 from elastipod.localcluster.kinds import POD
 from elastipod.localcluster.load import LoadSettings, Script, draw_script
@@ -28,7 +29,7 @@ PODS_PER_DEPLOYMENT: Final = 10
 
 
 def run(pods: int, seconds: float) -> tuple[float, int]:
-    """Seconds of real time that the simulated ones took, and how many writes they held."""
+    """Seconds of CPU that the simulated ones took, and how many writes they held."""
 
     deployments = pods // PODS_PER_DEPLOYMENT
     load = LoadSettings((deployments, deployments), 1, (0, 0), (0, 0), (0, 0), busy_seconds=seconds - 60.0)
@@ -53,25 +54,23 @@ def run(pods: int, seconds: float) -> tuple[float, int]:
         replace(part, make=partial(make_actuator, sweep_seconds=5.0)) if part.name == "actuator" else part
         for part in simulated_parts()
     ]
-    clock = SystemClock()
-    began = clock.monotonic()
+    began = time.process_time()
     outcome = Simulation(1, parts, settings, script=Script(acts)).run()
-    took = clock.monotonic() - began
-    running = sum(len(sizes) for key, sizes in outcome.end_state.items() if key.endswith("/Running"))
+    took = time.process_time() - began
     writes = sum(outcome.writes.values())
     told = f"{len(outcome.violations)} violations, {len(outcome.failures)} failures"
-    print(f"{running} pods running, {outcome.events} events, {writes} writes, {told}")
+    print(f"{outcome.end_state.running} pods running, {outcome.events} events, {writes} writes, {told}")
     return took, writes
 
 
 def floor_seconds(writes: int) -> float:
     """The time that the writes alone take."""
-    clock, store = SystemClock(), Store()
+    store = Store()
     spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]}
-    began = clock.monotonic()
+    began = time.process_time()
     for number in range(writes):
         store.put(POD, {"metadata": {"name": f"pod-{number % 1000}", "namespace": "load"}, "spec": spec})
-    return clock.monotonic() - began
+    return time.process_time() - began
 
 
 def main() -> int:
@@ -81,7 +80,9 @@ def main() -> int:
     took, writes = run(pods, seconds)
     figures = Figures()
     floor = floor_seconds(writes)
-    figures.show(f"{pods} pods for {seconds:.0f} s", took, "s", GOAL_SECONDS, floor=floor, of="its writes to the store")
+    figures.show(
+        f"{pods} pods for {seconds:.0f} s, CPU", took, "s", GOAL_SECONDS, floor=floor, of="its writes to the store"
+    )
     return figures.exit_code
 
 

@@ -4,6 +4,7 @@ Owns the way of a request: which verb on which object, who answers, and what is 
 served. Reached in process through direct.py, over HTTP through http.py.
 """
 
+import operator
 import random
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any, Final, Protocol
@@ -75,6 +76,8 @@ class ApiServer:
         self.store = store
         self.logs = logs
         self.usage = usage
+        self._measured: dict[str, list[dict[str, Any]]] = {}
+        """The measurements that were last put into the store."""
         """Both are set by the node; without a usage source, metrics.k8s.io shows what was written to it."""
         self._clock = clock
         self._deletion = Deletion(store, clock)
@@ -256,6 +259,10 @@ class ApiServer:
     def _measure(self, kind: Kind, usage: UsageSource) -> None:
         """Put fresh measurements in the place of the last ones."""
         fresh = list(usage.pod_metrics() if kind is POD_METRICS else usage.node_metrics())
+        last = self._measured.get(kind.id, [])
+        if len(last) == len(fresh) and all(map(operator.is_, last, fresh)):
+            return
+        self._measured[kind.id] = fresh
         names = {(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in fresh}
         for entry in self.store.of_kind(kind):
             if (entry.namespace, entry.name) not in names:

@@ -113,9 +113,14 @@ class Scheduler:
                 task.cancel()
             await asyncio.gather(*watches, return_exceptions=True)
 
+    def _waits(self, pod: Pod) -> bool:
+        return not pod.node_name and pod.uid not in self._bound and not pod.is_terminal and pod.deletion_at is None
+
     async def step(self) -> bool:
         """Place all that can be placed; False when the API failed and it is to be tried again."""
         if not (self._pods.synced and self._nodes.synced):
+            return True
+        if not any(self._waits(pod) for pod in self._pods.items.values()):
             return True
         pods = [
             msgspec.structs.replace(pod, node_name=self._bound[pod.uid])
@@ -123,9 +128,7 @@ class Scheduler:
             else pod
             for pod in self._pods.items.values()
         ]
-        waiting = [pod for pod in pods if not pod.node_name and not pod.is_terminal and pod.deletion_at is None]
-        if not waiting:
-            return True
+        waiting = [pod for pod in pods if self._waits(pod)]
         room = Room(self._nodes.items.values(), pods)
         well = True
         for pod in sorted(waiting, key=lambda one: (-one.priority, one.created_at, one.key)):

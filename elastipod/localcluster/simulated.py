@@ -46,6 +46,7 @@ class SimulatedRuntime:
         self._containers: dict[str, _Container] = {}
         self._pod_limits: dict[str, GroupLimits] = {}
         self._ended: list[Run] = []
+        self._held: dict[str, None] = {}
         self._holds_over: list[tuple[str, float, float | None]] = []
         self._advanced_to = -1.0
 
@@ -144,8 +145,9 @@ class SimulatedRuntime:
     def holds(self) -> list[tuple[str, float, float | None]]:
         """Container, since when and until when it was held: those held now, and those let go since last asked."""
         over, self._holds_over = self._holds_over, []
+        held = ((identity, self._containers.get(identity)) for identity in self._held)
         return over + [
-            (identity, one.held_since, None) for identity, one in self._containers.items() if one.held_since is not None
+            (identity, one.held_since, None) for identity, one in held if one is not None and one.held_since is not None
         ]
 
     def lowest_memory(self, container_id: str, seconds: float) -> int | None:
@@ -182,6 +184,7 @@ class SimulatedRuntime:
         for identity, one in list(self._containers.items()):
             if one.run.spec.sandbox.uid == sandbox.uid:
                 del self._containers[identity]
+                self._held.pop(identity, None)
         self._pod_limits.pop(sandbox.uid, None)
 
     def log_path(self, _sandbox: Sandbox, _container: str, _attempt: int, /) -> str:
@@ -228,6 +231,7 @@ class SimulatedRuntime:
         if one.high_bytes is not None and wanted > one.high_bytes:
             if one.held_since is None:
                 one.held_since = now
+                self._held[one.run.spec.container_id] = None
                 one.high_events += 1
                 self.on_high(one.run.spec.container_id)
             wanted = one.high_bytes
@@ -272,6 +276,7 @@ class SimulatedRuntime:
         if one.held_since is not None:
             self._holds_over.append((one.run.spec.container_id, one.held_since, at))
             one.held_since = None
+            self._held.pop(one.run.spec.container_id, None)
             # What comes next in its model was as far away as the hold.
             self.on_change()
 

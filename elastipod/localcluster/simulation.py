@@ -19,6 +19,7 @@ from elastipod.localcluster.apiserver import ApiServer
 from elastipod.localcluster.checkpoint import MemoryCheckpoint
 from elastipod.localcluster.controllers.manager import Controllers
 from elastipod.localcluster.direct import DirectConnection
+from elastipod.localcluster.endstate import EndState, end_state
 from elastipod.localcluster.faults import (
     FaultKind,
     FaultPlan,
@@ -116,7 +117,7 @@ class Outcome:
     violations: list[Violation]
     fault_counts: Counter[FaultKind]
     writes: Counter[str]
-    end_state: dict[str, Any] = field(default_factory=dict)
+    end_state: EndState = field(default_factory=EndState)
     failures: list[str] = field(default_factory=list)
     """Errors of the parts' own: what the API server does to them is none."""
     simulated_seconds: float = 0.0
@@ -221,7 +222,7 @@ class Simulation:
             [*self._watchman.violations, *restless, *unsettled],
             self._faults.counts,
             Counter(write.part for write in self._writes),
-            self._truth.end_state(),
+            end_state(self._store),
             self._failures,
             self._clock.monotonic(),
         )

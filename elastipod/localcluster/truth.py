@@ -19,7 +19,6 @@ from elastipod.localcluster.registration import NodeSettings
 from elastipod.localcluster.simulated import SimulatedRuntime
 from elastipod.localcluster.store import Store
 from elastipod.pods import Container, ResizeProgress
-from elastipod.quantities import Resources
 
 Json = dict[str, Any]
 
@@ -57,6 +56,12 @@ class Truth:
 
     def lowest_memory(self, pod_uid: str, container: str, seconds: float) -> int | None:
         for home in self.homes:
+            pod = home.node.pods.get(pod_uid)
+            track = pod.tracks.get(container) if pod is not None else None
+            if track is not None:
+                return home.runtime.lowest_memory(track.container_id, seconds)
+        for home in self.homes:
+            # A kubelet that was just started knows nothing yet.
             for spec, _ in home.runtime.in_force():
                 if spec.sandbox.uid == pod_uid and spec.name == container:
                     return home.runtime.lowest_memory(spec.container_id, seconds)
@@ -76,17 +81,6 @@ class Truth:
 
     def node_metrics(self) -> Iterator[Json]:
         return self._meter.answer(one for home in self.homes for one in home.node.usage.node_metrics())
-
-    def end_state(self) -> dict[str, Any]:
-        """Sizes by workload: how many pods of each size there are, whatever they are called."""
-        found: dict[str, Any] = {}
-        for entry in self.store.of_kind(POD):
-            pod = decode_pod(entry.raw)
-            owner = pod.owner.name.rpartition("-")[0] if pod.owner is not None else pod.name
-            for container in pod.sized_containers:
-                sizes = found.setdefault(f"{pod.namespace}/{owner}/{container.name}/{pod.phase}", [])
-                sizes.append([_shown(container.requests), _shown(container.limits)])
-        return {key: sorted(sizes) for key, sizes in sorted(found.items())}
 
     def unsettled(self) -> Iterator[tuple[str, str]]:
         """Running containers whose spec is not what is in force, and how they differ.
@@ -124,7 +118,3 @@ def _is_in_force(container: Container) -> bool:
         container.allocated == container.requests
         and (limits is None or limits.memory_bytes == container.limits.memory_bytes)
     )
-
-
-def _shown(amount: Resources) -> list[int]:
-    return [amount.cpu, amount.memory]

@@ -43,6 +43,8 @@ class NodeUsage:
         self._clock = clock
         self._counters: dict[str, tuple[float, float]] = {}
         self._samples: dict[str, Sample] = {}
+        self._told: dict[str, tuple[list[Sample], Json]] = {}
+        """What was told of each pod, and by which samples."""
 
     async def run(self) -> None:
         """Sample for ever."""
@@ -71,6 +73,7 @@ class NodeUsage:
                     samples[identity] = self._samples[identity]
                     counters[identity] = (before, cpu_before)
         self._counters, self._samples = counters, samples
+        self._told.clear()
 
     def pod_metrics(self) -> Iterator[Json]:
         """PodMetrics of running pods."""
@@ -82,20 +85,11 @@ class NodeUsage:
             }
             if not found:
                 continue
-            newest = max(found.values(), key=lambda one: one.at)
-            yield {
-                "apiVersion": "metrics.k8s.io/v1beta1",
-                "kind": "PodMetrics",
-                "metadata": {
-                    "namespace": pod.row.namespace,
-                    "name": pod.row.name,
-                    "labels": dict(pod.row.labels),
-                    "creationTimestamp": to_rfc3339(newest.at),
-                },
-                "timestamp": to_rfc3339(newest.at),
-                "window": f"{newest.window_seconds:.3f}s",
-                "containers": [{"name": name, "usage": _usage(sample)} for name, sample in found.items()],
-            }
+            samples = list(found.values())
+            told = self._told.get(pod.row.uid)
+            if told is None or told[0] != samples:
+                told = self._told[pod.row.uid] = (samples, _pod_metrics(pod, found))
+            yield told[1]
 
     def node_metrics(self) -> Iterator[Json]:
         """NodeMetrics of this node: the sum of its pods."""
@@ -111,6 +105,23 @@ class NodeUsage:
             "window": f"{total.window_seconds:.3f}s",
             "usage": _usage(total),
         }
+
+
+def _pod_metrics(pod: LocalPod, found: dict[str, Sample]) -> Json:
+    newest = max(found.values(), key=lambda one: one.at)
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": {
+            "namespace": pod.row.namespace,
+            "name": pod.row.name,
+            "labels": dict(pod.row.labels),
+            "creationTimestamp": to_rfc3339(newest.at),
+        },
+        "timestamp": to_rfc3339(newest.at),
+        "window": f"{newest.window_seconds:.3f}s",
+        "containers": [{"name": name, "usage": _usage(sample)} for name, sample in found.items()],
+    }
 
 
 def _usage(sample: Sample) -> Json:

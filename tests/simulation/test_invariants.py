@@ -104,6 +104,13 @@ def test_i2_no_node_gives_more_than_it_has() -> None:
         assert bool(found(NodesHold(), world, resize(pod(), pod()))) is is_broken
 
 
+def test_a_node_has_stored_every_size_that_is_in_force() -> None:
+    world = StatedWorld()
+    world.truths = [NodeTruth("n", Resources(1_000, 5), Resources(0, 0), ("d/web/main",))]
+    [violation] = found(NodesHold(), world, resize(pod(), pod()))
+    assert violation.object == "d/web/main"
+
+
 @pytest.mark.parametrize(
     ("limit", "used", "actor", "is_broken"),
     [
