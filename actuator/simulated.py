@@ -54,8 +54,9 @@ class SimulatedMemory:
         return 0 if usage is None else usage.memory_bytes
 
     def bounds(self, key: str) -> tuple[int | None, int | None]:
-        reading = self.reading(key)
-        return (None, None) if reading is None else (reading.limit_bytes, reading.high_bytes)
+        target = self._targets.get(key)
+        limits = self._runtime.limits(target.container_id) if target is not None else None
+        return (None, None) if limits is None else (limits.memory_limit_bytes, self._highs.get(key))
 
     def reading(self, key: str) -> MemoryReading | None:
         target = self._targets.get(key)

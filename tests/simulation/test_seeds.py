@@ -15,6 +15,7 @@ from elastipod.localcluster.simulation import Outcome, Simulation, SimulationSet
 SEEDS = 300
 CHUNK = 10
 COMPARED = 40
+"""So many also have to end as without faults."""
 LEAST_EVENTS = 100
 
 
@@ -32,22 +33,17 @@ def test_invariants_hold_and_the_world_comes_to_rest(first: int) -> None:
         assert outcome.violations == [], f"seed {seed}: " + "; ".join(str(one) for one in outcome.violations[:5])
         assert outcome.events >= LEAST_EVENTS, f"seed {seed} is too quiet to count"
         faults += sum(outcome.fault_counts.values())
+        if seed < COMPARED:
+            calm = simulated(seed, FaultPlan())
+            assert (calm.failures, calm.violations) == ([], []), f"seed {seed} without faults"
+            assert list(differences(outcome.end_state, calm.end_state)) == [], f"seed {seed}"
     assert faults >= 3 * CHUNK
 
 
-@pytest.mark.parametrize("seed", [3, 17, 44, 101])
-def test_a_seed_means_the_same_run_byte_for_byte(seed: int) -> None:
-    once, again = simulated(seed), simulated(seed)
-    assert once.trace == again.trace
-    assert simulated(seed + 1).trace != once.trace
-
-
-@pytest.mark.parametrize("first", range(0, COMPARED, CHUNK))
-def test_the_end_is_as_without_faults(first: int) -> None:
-    for seed in range(first, first + CHUNK):
-        calm = simulated(seed, FaultPlan())
-        assert (calm.failures, calm.violations) == ([], []), f"seed {seed}"
-        assert list(differences(simulated(seed).end_state, calm.end_state)) == [], f"seed {seed}"
+def test_a_seed_means_the_same_run_byte_for_byte() -> None:
+    once, again = ([simulated(seed).trace for seed in (3, 17, 44, 101)] for _ in range(2))
+    assert once == again
+    assert len(set(once)) == len(once)
 
 
 def test_a_trace_does_not_hang_on_the_order_of_hashes() -> None:
