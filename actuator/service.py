@@ -186,7 +186,12 @@ class Actuator:
     def _decide(self) -> None:
         """Who is protected, and what is new of it."""
         found = standings(
-            self._pods.items.values(), self._policies.items.values(), self._settings, self._located, self._leases.memos
+            self._pods.items.values(),
+            self._policies.items.values(),
+            self._settings,
+            self._located,
+            self._leases.memos,
+            self._known,
         )
         self._standings = {(one.pod, one.container): one for one in found}
         wanted = {one.target.key: one.target for one in found if one.target is not None}
