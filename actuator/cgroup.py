@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from elastipod.localcluster.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits
 
 PERIOD_MICROSECONDS: Final = 100_000
 _LEAST_SHARES: Final = 2

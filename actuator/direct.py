@@ -15,7 +15,7 @@ from actuator.nodehands import NodeHands
 from actuator.shrinking import Wait
 from elastipod.api import ElasticNode, ElasticNodeContainer, resource_list, resources
 from elastipod.clock import Clock
-from elastipod.localcluster.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.pods import Container, Pod
 from elastipod.quantities import QuantityError, Resources
 from elastipod.reasons import Reason

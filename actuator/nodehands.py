@@ -1,7 +1,7 @@
 """A node's hands: what a local cluster's node needs of cgroups, done on real ones.
 
 Owns the reading of a group's limits, usage and kills out of both versions' files. Fulfils
-`elastipod.localcluster.hands.CgroupHands`.
+`elastipod.localcluster.node.hands.CgroupHands`.
 """
 
 import math
@@ -9,7 +9,7 @@ from typing import Final
 
 from actuator.cgroup import V1_UNLIMITED, limit_writes, millicores_of_shares, shares_of_weight
 from actuator.cgroupfs import CgroupFs
-from elastipod.localcluster.hands import GroupLimits, GroupUsage
+from elastipod.localcluster.node.hands import GroupLimits, GroupUsage
 
 _NANO: Final = 1_000_000_000
 _MICRO: Final = 1_000_000

@@ -17,8 +17,8 @@ from actuator.settings import ActuatorSettings
 from actuator.spikes import MemoryReading
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.localcluster.runtime import Sandbox
-from elastipod.localcluster.simulated import SimulatedRuntime
+from elastipod.localcluster.node.runtime import Sandbox
+from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.pods import Container, Pod, QosClass
 from elastipod.telemetry import Metrics
 

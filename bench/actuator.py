@@ -25,7 +25,7 @@ from actuator.spikes import SpikeRules, gap_v1, ladder
 from actuator.watcher import Watcher
 from bench.figures import Figures
 from elastipod.clock import SystemClock
-from elastipod.localcluster.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits
 
 MIB = 1024 * 1024
 LIMIT = 64 * MIB

@@ -16,11 +16,11 @@ from typing import Final
 
 from bench.figures import Figures
 from elastipod.cli.simulating import make_actuator, simulated_parts
-from elastipod.localcluster.faults import FaultPlan
-from elastipod.localcluster.kinds import POD
-from elastipod.localcluster.load import LoadSettings, Script, draw_script
-from elastipod.localcluster.simulation import Simulation, SimulationSettings
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.kinds import POD
+from elastipod.localcluster.api.store import Store
+from elastipod.localcluster.simulation.faults import FaultPlan
+from elastipod.localcluster.simulation.load import LoadSettings, Script, draw_script
+from elastipod.localcluster.simulation.simulation import Simulation, SimulationSettings
 from elastipod.quantities import Resources
 
 GOAL_SECONDS: Final = 60.0

@@ -20,9 +20,9 @@ from elastipod.api import UpdateMode
 from elastipod.clock import SystemClock
 from elastipod.kube.connection import PatchType
 from elastipod.kube.resources import AUTOSCALERS, NODES, PODS, ResourceType
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
 from elastipod.loop import clock_ticker, run_part
 from elastipod.owners import Owned
 from elastipod.pods import Container, Node, OwnerReference, Pod, QosClass, Workload

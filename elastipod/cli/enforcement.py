@@ -16,9 +16,9 @@ from typing import Final
 from actuator.cgroupfs import NoCgroups
 from actuator.nodehands import NodeHands
 from elastipod.clock import Clock
-from elastipod.localcluster.processes import ProcessRuntime
-from elastipod.localcluster.runtime import Runtime
-from elastipod.localcluster.simulated import SimulatedRuntime
+from elastipod.localcluster.node.processes import ProcessRuntime
+from elastipod.localcluster.node.runtime import Runtime
+from elastipod.localcluster.node.simulated import SimulatedRuntime
 
 CGROUP_MOUNT: Final = "/sys/fs/cgroup"
 _SCOPED: Final = "ELASTIPOD_SCOPED"

@@ -31,8 +31,8 @@ from elastipod.localcluster.cluster import (
     take_lock,
     write_facts,
 )
-from elastipod.localcluster.processes import ProcessRuntime
-from elastipod.localcluster.simulated import SimulatedRuntime
+from elastipod.localcluster.node.processes import ProcessRuntime
+from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.localcluster.supervisor import PartCommand, Supervisor, end_left_parts
 from elastipod.loop import Health, apscheduler_ticker, run_part
 from elastipod.quantities import Resources

@@ -8,8 +8,8 @@ from typing import Final
 
 from actuator.settings import ActuatorSettings
 from actuator.simulated import simulated_actuator
-from elastipod.localcluster.invariants import CgroupWrite
-from elastipod.localcluster.simulation import PartProgram, Surroundings
+from elastipod.localcluster.simulation.invariants import CgroupWrite
+from elastipod.localcluster.simulation.simulation import PartProgram, Surroundings
 from elastipod.loop import Part
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings

@@ -22,17 +22,17 @@ from elastipod.clock import Clock
 from elastipod.kube.errors import NotFound
 from elastipod.kube.resources import NODES
 from elastipod.kube.rows import decode_node
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.checkpoint import FileCheckpoint
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.failures import bad_request
+from elastipod.localcluster.api.http import HttpServer
+from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.controllers.manager import Controllers
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.failures import bad_request
-from elastipod.localcluster.http import HttpServer
-from elastipod.localcluster.node import LocalNode
-from elastipod.localcluster.registration import NodeSettings
-from elastipod.localcluster.runtime import Runtime
+from elastipod.localcluster.node.checkpoint import FileCheckpoint
+from elastipod.localcluster.node.node import LocalNode
+from elastipod.localcluster.node.registration import NodeSettings
+from elastipod.localcluster.node.runtime import Runtime
 from elastipod.localcluster.scheduler import Scheduler
-from elastipod.localcluster.store import Store
 from elastipod.quantities import Resources
 from elastipod.telemetry import get_logger
 

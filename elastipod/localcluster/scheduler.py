@@ -17,7 +17,7 @@ from elastipod.kube.errors import Conflict, KubeError, NotFound
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import NODES, PODS
 from elastipod.kube.rows import decode_node, decode_pod
-from elastipod.localcluster.recorder import Recorder, Subject
+from elastipod.localcluster.node.recorder import Recorder, Subject
 from elastipod.pods import Node, Pod, Taint, Toleration
 from elastipod.quantities import Resources
 from elastipod.telemetry import get_logger

@@ -17,7 +17,7 @@ import msgspec
 
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
-from elastipod.localcluster.runfolder import started_ticks
+from elastipod.localcluster.node.runfolder import started_ticks
 from elastipod.telemetry import get_logger
 
 log = get_logger(__name__)

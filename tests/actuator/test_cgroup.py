@@ -18,7 +18,7 @@ from actuator.cgroup import (
     shares_of_weight,
     step_writes,
 )
-from elastipod.localcluster.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits
 
 MIB = 1024 * 1024
 

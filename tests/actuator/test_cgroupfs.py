@@ -7,7 +7,7 @@ from actuator.cgroup import CgroupWrite
 from actuator.cgroupfs import BadGroup, CgroupFs, NoCgroups
 from actuator.kernelmemory import KernelMemory, reclaimable
 from actuator.nodehands import NodeHands
-from elastipod.localcluster.hands import CgroupHands, GroupLimits, GroupUsage
+from elastipod.localcluster.node.hands import CgroupHands, GroupLimits, GroupUsage
 from tests.actuator.trees import GROUP, MIB, POD, target, v2_tree
 
 

@@ -19,7 +19,7 @@ from actuator.rescue import Failed, Outcome, Watched
 from actuator.spikes import Accepted, AskApi, SpikeRules, Tell
 from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
-from elastipod.localcluster.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.reasons import Reason
 from tests.actuator.trees import GROUP, MIB, POD, target, v2_tree
 

@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from elastipod.cli.verbs import command
-from elastipod.localcluster.http import HttpServer
+from elastipod.localcluster.api.http import HttpServer
 from tests.build import deployment_json, metadata_json, node_json, owner_json, pod_json, running_status
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, NODES, Json, Served
 

@@ -12,8 +12,8 @@ from elastipod.api import RESOURCES_ANNOTATION, SPIKE_ANNOTATION
 from elastipod.cli.verbs import command
 from elastipod.kube import resources
 from elastipod.kube.resources import ResourceType
-from elastipod.localcluster.manifests import USAGE_MODEL
-from elastipod.localcluster.usagemodel import parse_usage_model
+from elastipod.localcluster.node.manifests import USAGE_MODEL
+from elastipod.localcluster.node.usagemodel import parse_usage_model
 from elastipod.policy import DONATE_ANNOTATION
 from tests.docs import DOCS, operating_page, settings_page
 from tests.localcluster.served import Served

@@ -12,7 +12,7 @@ from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound, NotLeader, Unreachable
 from elastipod.kube.leadership import ADDRESS_ANNOTATION, Leadership
 from elastipod.kube.resources import LEASES, PODS, ResourceType
-from elastipod.localcluster.virtualtime import run_virtually
+from elastipod.localcluster.simulation.virtualtime import run_virtually
 
 
 class Leases:

@@ -9,14 +9,14 @@ from typing import Any
 from elastipod.clock import LoopClock
 from elastipod.kube.resources import EVENTS, PODS, ResourceType
 from elastipod.kube.rows import decode_pod
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.checkpoint import MemoryCheckpoint
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.node import LocalNode
-from elastipod.localcluster.registration import NodeSettings
-from elastipod.localcluster.simulated import SimulatedRuntime
-from elastipod.localcluster.store import Store
-from elastipod.localcluster.virtualtime import run_virtually
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
+from elastipod.localcluster.node.checkpoint import MemoryCheckpoint
+from elastipod.localcluster.node.node import LocalNode
+from elastipod.localcluster.node.registration import NodeSettings
+from elastipod.localcluster.node.simulated import SimulatedRuntime
+from elastipod.localcluster.simulation.virtualtime import run_virtually
 from elastipod.pods import Pod
 from elastipod.quantities import Resources
 

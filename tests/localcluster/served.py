@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from elastipod.clock import ManualClock
-from elastipod.localcluster.apiserver import ApiServer, LogSource
-from elastipod.localcluster.requests import Request, Response
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer, LogSource
+from elastipod.localcluster.api.requests import Request, Response
+from elastipod.localcluster.api.store import Store
 
 Json = dict[str, Any]
 

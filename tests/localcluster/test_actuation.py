@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastipod.localcluster import actuation
-from elastipod.localcluster.actuation import Step, read_back
-from elastipod.localcluster.hands import GroupLimits
-from elastipod.localcluster.sizes import Size, pod_group_limits
+from elastipod.localcluster.node import actuation
+from elastipod.localcluster.node.actuation import Step, read_back
+from elastipod.localcluster.node.hands import GroupLimits
+from elastipod.localcluster.node.sizes import Size, pod_group_limits
 from elastipod.pods import Container, Pod
 from elastipod.quantities import NOTHING, Resources
 

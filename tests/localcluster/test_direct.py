@@ -20,9 +20,9 @@ from elastipod.kube.errors import (
     StatusError,
     TooManyRequests,
 )
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
 from tests.build import pod_json, running_status
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from elastipod.localcluster.schema import Shape
-from elastipod.localcluster.schemas import CUSTOM
+from elastipod.localcluster.api.schema import Shape
+from elastipod.localcluster.api.schemas import CUSTOM
 from tests.localcluster.served import AUTOSCALERS, Served
 
 Json = dict[str, Any]

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from elastipod.clock import SystemClock
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.failures import ApiFailure
-from elastipod.localcluster.http import serve_http
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.failures import ApiFailure
+from elastipod.localcluster.api.http import serve_http
+from elastipod.localcluster.api.store import Store
 from tests.build import pod_json
 from tests.localcluster.served import MERGE, PODS
 

@@ -17,10 +17,10 @@ import yaml
 from elastipod.clock import SystemClock
 from elastipod.kube import resources as kube
 from elastipod.kube.connection import PatchType
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.http import serve_http
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.http import serve_http
+from elastipod.localcluster.api.store import Store
 from tests.build import deployment_json, node_json, pod_json, running_status
 
 KUBECTL = str(Path(sys.executable).with_name("kubectl"))

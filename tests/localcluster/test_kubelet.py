@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from elastipod.localcluster import checkpoint as checkpoints
-from elastipod.localcluster.checkpoint import Allocations, BadCheckpoint, FileCheckpoint
-from elastipod.localcluster.kubelet import Kubelet
-from elastipod.localcluster.sizes import Size, desired_sizes
+from elastipod.localcluster.node import checkpoint as checkpoints
+from elastipod.localcluster.node.checkpoint import Allocations, BadCheckpoint, FileCheckpoint
+from elastipod.localcluster.node.kubelet import Kubelet
+from elastipod.localcluster.node.sizes import Size, desired_sizes
 from elastipod.pods import Container, PendingReason, Pod, QosClass
 from elastipod.quantities import Resources
 

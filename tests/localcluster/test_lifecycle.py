@@ -2,7 +2,7 @@
 
 import pytest
 
-from elastipod.localcluster.lifecycle import Do, Ending, Track, note_end, phase, plan, plan_end
+from elastipod.localcluster.node.lifecycle import Do, Ending, Track, note_end, phase, plan, plan_end
 from elastipod.pods import Container, ContainerKind, Pod
 
 

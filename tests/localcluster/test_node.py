@@ -4,7 +4,7 @@ import asyncio
 import errno
 
 from elastipod.kube.resources import PRIORITY_CLASSES
-from elastipod.localcluster.checkpoint import Allocations, MemoryCheckpoint
+from elastipod.localcluster.node.checkpoint import Allocations, MemoryCheckpoint
 from elastipod.pods import ResizeProgress
 from elastipod.quantities import Resources
 from tests.build import container_json

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from elastipod.localcluster.kinds import POD_METRICS
+from elastipod.localcluster.api.kinds import POD_METRICS
 from tests.build import deployment_json, job_json, node_json, owner_json, pod_json
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, JSON_PATCH, MERGE, NODES, PODS, STRATEGIC, Served
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastipod.localcluster.failures import ApiFailure
-from elastipod.localcluster.patches import apply_patch, merge_patch, strategic_merge
+from elastipod.localcluster.api.failures import ApiFailure
+from elastipod.localcluster.api.patches import apply_patch, merge_patch, strategic_merge
 from tests.localcluster.served import JSON_PATCH, MERGE, STRATEGIC
 
 Json = dict[str, Any]

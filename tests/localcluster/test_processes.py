@@ -14,14 +14,14 @@ import pytest
 
 from actuator.nodehands import NodeHands
 from elastipod.clock import SystemClock
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.checkpoint import FileCheckpoint
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.node import LocalNode
-from elastipod.localcluster.processes import ProcessRuntime, container_group
-from elastipod.localcluster.registration import NodeSettings
-from elastipod.localcluster.runtime import Sandbox
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
+from elastipod.localcluster.node.checkpoint import FileCheckpoint
+from elastipod.localcluster.node.node import LocalNode
+from elastipod.localcluster.node.processes import ProcessRuntime, container_group
+from elastipod.localcluster.node.registration import NodeSettings
+from elastipod.localcluster.node.runtime import Sandbox
 from elastipod.pods import Pod, QosClass, ResizeProgress
 from elastipod.quantities import Resources
 from tests.build import container_json

@@ -2,7 +2,7 @@
 
 import pytest
 
-from elastipod.localcluster.selectors import SelectorError, parse_label_selector, selector_of
+from elastipod.localcluster.api.selectors import SelectorError, parse_label_selector, selector_of
 from tests.build import pod_json
 from tests.localcluster.served import PODS, Served
 

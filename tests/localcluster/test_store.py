@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from elastipod.localcluster.kinds import EVENT, POD
-from elastipod.localcluster.store import Store, StoreFileError
+from elastipod.localcluster.api.kinds import EVENT, POD
+from elastipod.localcluster.api.store import Store, StoreFileError
 from tests.build import pod_json
 from tests.localcluster.served import MERGE, PODS, Served
 
@@ -51,9 +51,9 @@ _WRITER = """
 import random, sys
 from pathlib import Path
 from elastipod.clock import SystemClock
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.requests import Request
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.requests import Request
+from elastipod.localcluster.api.store import Store
 api = ApiServer(SystemClock(), Store(Path(sys.argv[1])), spread=random.Random(1))
 for number in range(100_000):
     body = b'{"metadata":{"name":"c%d"}}' % number

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from elastipod.clock import SystemClock
-from elastipod.localcluster.runfolder import started_ticks
+from elastipod.localcluster.node.runfolder import started_ticks
 from elastipod.localcluster.supervisor import PartCommand, Supervisor, end_left_parts
 
 CLOCK = SystemClock()

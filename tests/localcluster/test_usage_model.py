@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod.clock import ManualClock
-from elastipod.localcluster.hands import GroupLimits
-from elastipod.localcluster.runtime import ContainerSpec, Run, RunState, Sandbox
-from elastipod.localcluster.simulated import SimulatedRuntime
-from elastipod.localcluster.usagemodel import DEFAULT_MODEL, UsageStep, parse_usage_model
+from elastipod.localcluster.node.hands import GroupLimits
+from elastipod.localcluster.node.runtime import ContainerSpec, Run, RunState, Sandbox
+from elastipod.localcluster.node.simulated import SimulatedRuntime
+from elastipod.localcluster.node.usagemodel import DEFAULT_MODEL, UsageStep, parse_usage_model
 from elastipod.pods import QosClass
 
 MIB = 1024 * 1024

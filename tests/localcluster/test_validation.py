@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod import api
-from elastipod.localcluster.podspec import canonical_quantity, nano
-from elastipod.localcluster.schema import Shape
-from elastipod.localcluster.schemas import CUSTOM
+from elastipod.localcluster.api.podspec import canonical_quantity, nano
+from elastipod.localcluster.api.schema import Shape
+from elastipod.localcluster.api.schemas import CUSTOM
 from tests.build import container_json, deployment_json, job_json, pod_json, running_status
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, PODS, STRATEGIC, Served
 

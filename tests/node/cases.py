@@ -18,7 +18,7 @@ from actuator.lowering import Lowering
 from actuator.nodehands import NodeHands, numbers
 from actuator.shrinking import ShrinkRules, Wait
 from elastipod.clock import SystemClock
-from elastipod.localcluster.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.reasons import Reason
 
 MIB = 1024 * 1024

@@ -11,7 +11,7 @@ import pytest
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import NotFound
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, LIMIT_RANGES, POD_METRICS, PODS, REPLICA_SETS
-from elastipod.localcluster.kinds import kind_of
+from elastipod.localcluster.api.kinds import kind_of
 from elastipod.loop import Part
 from elastipod.quantities import parse_cpu, parse_memory
 from recommender.service import Recommender

@@ -12,9 +12,9 @@ from elastipod.clock import ManualClock
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import Unreachable
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, DEPLOYMENTS, NODES, PODS, REPLICA_SETS, ResourceType
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
 from recommender.samples import UsageSample
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings

@@ -11,8 +11,15 @@ import pytest
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
 from elastipod.kube.resources import PODS, ResourceType
-from elastipod.localcluster.faults import FaultKind, FaultPlan, Faults, FaultyConnection, ProcessKilled, draw_plan
-from elastipod.localcluster.virtualtime import run_virtually
+from elastipod.localcluster.simulation.faults import (
+    FaultKind,
+    FaultPlan,
+    Faults,
+    FaultyConnection,
+    ProcessKilled,
+    draw_plan,
+)
+from elastipod.localcluster.simulation.virtualtime import run_virtually
 
 
 class Server(Connection):

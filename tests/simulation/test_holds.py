@@ -1,10 +1,10 @@
 """Whoever waits for events learns of a hold as long as it lasts."""
 
 from elastipod.clock import LoopClock
-from elastipod.localcluster.hands import GroupLimits
-from elastipod.localcluster.runtime import ContainerSpec, Sandbox
-from elastipod.localcluster.simulated import SimulatedRuntime
-from elastipod.localcluster.virtualtime import run_virtually
+from elastipod.localcluster.node.hands import GroupLimits
+from elastipod.localcluster.node.runtime import ContainerSpec, Sandbox
+from elastipod.localcluster.node.simulated import SimulatedRuntime
+from elastipod.localcluster.simulation.virtualtime import run_virtually
 from elastipod.pods import QosClass
 
 MEBI = 1024 * 1024

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from elastipod.localcluster.incarnation import live, track_tasks
-from elastipod.localcluster.virtualtime import VirtualTimeLoop
+from elastipod.localcluster.simulation.incarnation import live, track_tasks
+from elastipod.localcluster.simulation.virtualtime import VirtualTimeLoop
 
 
 def in_simulation(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

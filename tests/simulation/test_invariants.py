@@ -9,18 +9,23 @@ import pytest
 from elastipod.clock import to_rfc3339_micro
 from elastipod.kube.calls import Call, Verb
 from elastipod.kube.resources import AUTOSCALERS, EVENTS, LEASES, PODS, ResourceType
-from elastipod.localcluster.invariants import CgroupWrite, Hold, Invariant, NodeTruth, Violation
-from elastipod.localcluster.invariants.pace import HoldsEnd, NothingRunsAway, NothingShrinksUnseen
-from elastipod.localcluster.invariants.sizes import CgroupsOfPodsOnly, NodesHold, SizesAreAllowed, UsedMemoryStays
-from elastipod.localcluster.invariants.writes import (
+from elastipod.localcluster.api.kinds import kind_of
+from elastipod.localcluster.api.store import Entry, Store
+from elastipod.localcluster.simulation.invariants import CgroupWrite, Hold, Invariant, NodeTruth, Violation
+from elastipod.localcluster.simulation.invariants.pace import HoldsEnd, NothingRunsAway, NothingShrinksUnseen
+from elastipod.localcluster.simulation.invariants.sizes import (
+    CgroupsOfPodsOnly,
+    NodesHold,
+    SizesAreAllowed,
+    UsedMemoryStays,
+)
+from elastipod.localcluster.simulation.invariants.writes import (
     EvictionsAreAllowed,
     OneLeaderWrites,
     PodsAreMeantByUid,
     ReasonsAreNamed,
 )
-from elastipod.localcluster.kinds import kind_of
-from elastipod.localcluster.store import Entry, Store
-from elastipod.localcluster.trace import Write
+from elastipod.localcluster.simulation.trace import Write
 from elastipod.quantities import Resources
 
 MEBI = 1024**2

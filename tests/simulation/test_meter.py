@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from elastipod.localcluster.failures import ApiFailure
-from elastipod.localcluster.meterfaults import Meter, MeterTrouble
+from elastipod.localcluster.api.failures import ApiFailure
+from elastipod.localcluster.simulation.meterfaults import Meter, MeterTrouble
 
 ITEMS = [
     {"metadata": {"name": f"p-{number}"}, "containers": [{"name": "main", "usage": {"cpu": "5m", "memory": "64Mi"}}]}

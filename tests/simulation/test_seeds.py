@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from elastipod.cli.simulating import simulated_parts
-from elastipod.localcluster.endstate import EndState, ServiceEnd, differences
-from elastipod.localcluster.faults import FaultPlan
-from elastipod.localcluster.simulation import Outcome, Simulation, SimulationSettings
+from elastipod.localcluster.simulation.endstate import EndState, ServiceEnd, differences
+from elastipod.localcluster.simulation.faults import FaultPlan
+from elastipod.localcluster.simulation.simulation import Outcome, Simulation, SimulationSettings
 
 SEEDS = 300
 CHUNK = 10

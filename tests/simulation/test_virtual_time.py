@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from elastipod.clock import LoopClock, SystemClock
-from elastipod.localcluster.virtualtime import NothingLeft, VirtualTimeLoop, run_virtually
+from elastipod.localcluster.simulation.virtualtime import NothingLeft, VirtualTimeLoop, run_virtually
 
 
 def test_an_hour_passes_at_once() -> None:

@@ -11,9 +11,9 @@ from elastipod.clock import ManualClock, to_rfc3339
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import KubeError
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NODES, PODS, REPLICA_SETS, ResourceType
-from elastipod.localcluster.apiserver import ApiServer
-from elastipod.localcluster.direct import DirectConnection
-from elastipod.localcluster.store import Store
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
 from elastipod.quantities import parse_cpu, parse_memory
 from tests import build
 from updater.service import Updater

@@ -6,8 +6,8 @@ Owns the facts that no API tells: processes, memory and the limit in force, how 
 from pathlib import Path
 from typing import Final, Protocol
 
-from elastipod.localcluster.hands import CgroupHands
-from elastipod.localcluster.simulated import SimulatedRuntime
+from elastipod.localcluster.node.hands import CgroupHands
+from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.pods import Pod, QosClass
 
 _STALL: Final = "longest stall "

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from elastipod.kube.resources import POD_DISRUPTION_BUDGETS
+from elastipod.localcluster.api.selectors import selector_of
 from elastipod.localcluster.controllers.actions import Decision, Json, instant, is_active, is_ready, name_of, share
-from elastipod.localcluster.selectors import selector_of
 
 _FORGET_SECONDS: Final = 120.0
 """An eviction that was allowed and did not come about is forgotten after this long."""

@@ -36,7 +36,7 @@ from elastipod.localcluster.controllers.actions import (
     is_ending,
     name_of,
 )
-from elastipod.localcluster.recorder import Recorder, Subject
+from elastipod.localcluster.node.recorder import Recorder, Subject
 from elastipod.localcluster.scheduler import wait_for_wake
 from elastipod.telemetry import get_logger
 

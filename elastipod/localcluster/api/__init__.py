@@ -1,0 +1,1 @@
+"""The embedded API server: what the API allows, and the ways to it."""

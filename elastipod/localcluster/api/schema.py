@@ -1,0 +1,158 @@
+"""A small language for the shape of JSON objects, and the check of a value against it.
+
+Owns types, required and unknown fields, enumerations and quantities, each told by its path. The shapes themselves
+are in schemas.py; rules between fields are validation.py's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from elastipod.localcluster.api.failures import Problem, invalid_value, not_supported, required
+from elastipod.quantities import QuantityError, parse_nano
+
+Json = dict[str, Any]
+
+_QUANTITY: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': 250m, 0.5, 128Mi"
+)
+_PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "object-open": (dict,),
+    "map": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "quantity": (str, int, float),
+    "int-or-string": (int, str),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a value may be."""
+
+    type: str
+    fields: Mapping[str, "Shape"] = field(default_factory=dict)
+    item: "Shape | None" = None
+    required: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+
+
+ANY: Final = Shape("any")
+STRING: Final = Shape("string")
+INTEGER: Final = Shape("integer")
+NUMBER: Final = Shape("number")
+BOOLEAN: Final = Shape("boolean")
+QUANTITY: Final = Shape("quantity")
+INT_OR_STRING: Final = Shape("int-or-string")
+
+
+def obj(*required_fields: str, **fields: Shape) -> Shape:
+    """An object with these fields and no others."""
+    return Shape("object", fields, required=required_fields)
+
+
+def partly(**fields: Shape) -> Shape:
+    """An object of which only these fields are checked."""
+    return Shape("object-open", fields)
+
+
+def array(item: Shape) -> Shape:
+    """A list."""
+    return Shape("array", item=item)
+
+
+def mapping(item: Shape) -> Shape:
+    """An object with any keys."""
+    return Shape("map", item=item)
+
+
+def one_of(*choices: str) -> Shape:
+    """A text out of these."""
+    return Shape("string", choices=choices)
+
+
+def at_least(least: int) -> Shape:
+    """A whole number."""
+    return Shape("integer", least=least)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a check found: wrong values, and the paths of fields that no one knows."""
+
+    problems: list[Problem] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+def check(shape: Shape, value: Any, path: str, found: Findings) -> None:
+    """Compare a value with its shape; null is as good as absent."""
+    if value is None or shape.type == "any":
+        return
+    expected = _PYTHON_TYPES[shape.type]
+    is_right = isinstance(value, expected) and (bool in expected or not isinstance(value, bool))
+    if not is_right:
+        detail = f"{path} in body must be of type {shape.type}: {_type_name(value)}"
+        found.problems.append(Problem(path, "FieldValueTypeInvalid", detail, _short(value)))
+        return
+    match shape.type:
+        case "object" | "object-open":
+            _check_object(shape, value, path, found)
+        case "map" if shape.item is not None and shape.item.type != "any":
+            for key, one in value.items():
+                _check_item(shape.item, one, f"{path}[{key[:80]}]", found)
+        case "array" if shape.item is not None and shape.item.type != "any":
+            for place, one in enumerate(value):
+                _check_item(shape.item, one, f"{path}[{place}]", found)
+        case "quantity":
+            try:
+                parse_nano(str(value))
+            except QuantityError:
+                found.problems.append(invalid_value(path, _short(value), _QUANTITY))
+        case _:
+            _check_scalar(shape, value, path, found)
+
+
+def _check_item(shape: Shape, value: Any, path: str, found: Findings) -> None:
+    """Within a list or map null is not absent."""
+    if value is None:
+        detail = f"{path} in body must be of type {shape.type}: null"
+        found.problems.append(Problem(path, "FieldValueTypeInvalid", detail))
+    else:
+        check(shape, value, path, found)
+
+
+def _check_object(shape: Shape, value: Json, path: str, found: Findings) -> None:
+    prefix = f"{path}." if path else ""
+    for key, one in value.items():
+        known = shape.fields.get(key)
+        if known is None and shape.type == "object-open":
+            continue
+        if known is None:
+            found.unknown.append(f"{prefix}{key[:80]}")
+        else:
+            check(known, one, f"{prefix}{key}", found)
+    found.problems += [required(f"{prefix}{key}") for key in shape.required if value.get(key) is None]
+
+
+def _check_scalar(shape: Shape, value: Any, path: str, found: Findings) -> None:
+    if shape.choices and value not in shape.choices:
+        found.problems.append(not_supported(path, _short(value), shape.choices))
+    elif shape.least is not None and value < shape.least:
+        detail = f"{path} in body should be greater than or equal to {shape.least}"
+        found.problems.append(invalid_value(path, value, detail))
+
+
+def _short(value: Any) -> Any:
+    return (
+        value[:100] if isinstance(value, str) else value if isinstance(value, bool | int | float) else _type_name(value)
+    )
+
+
+def _type_name(value: Any) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+    return names.get(type(value), "null")

@@ -1,0 +1,1 @@
+"""A node: a small faithful kubelet, and what runs in its pods."""

@@ -1,0 +1,230 @@
+"""What a kubelet admits: pods and resizes, one at a time.
+
+Owns desired against allocated against actuated, the tests for infeasible and for fit, and the queue of those that wait.
+Rules: kubelet's allocation manager of 1.37. It stores nothing and puts nothing in force; callers store what is
+allocated before any effect.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+
+from elastipod.localcluster.node.sizes import Size, desired_sizes, pod_requests, reported_sizes, was_admitted
+from elastipod.pods import PendingReason, Pod, QosClass
+from elastipod.quantities import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A resize that is not admitted."""
+
+    reason: PendingReason
+    message: str
+    generation: int
+    since: float
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A resize that is admitted and not in force."""
+
+    generation: int
+    since: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a new pod is not taken in; it fails with this."""
+
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A pod that counts on this node."""
+
+    pod: Pod
+    allocated: dict[str, Size]
+    actuated: dict[str, Size]
+    pending: Pending | None = None
+    progress: Progress | None = None
+    looked_at_generation: int = 0
+    """The generation that was decided on last by this process."""
+
+
+class Kubelet:
+    """The admission decisions of one node. Every call is one decision; there is no other way in."""
+
+    def __init__(self, allocatable: Resources, most_pods: int = 110) -> None:
+        self.allocatable = allocatable
+        self.most_pods = most_pods
+        self.admitted: dict[str, Admitted] = {}
+        self._known_requests: dict[str, tuple[Pod, dict[str, Size], Resources]] = {}
+        self._sequence = count(1)
+
+    def readmit(self, pod: Pod, allocated: dict[str, Size] | None, actuated: dict[str, Size] | None) -> None:
+        """Take a pod back in after a restart, with what was allocated, or with what its status says was."""
+        known = allocated or reported_sizes(pod)
+        sizes = {name: known.get(name, size) for name, size in desired_sizes(pod).items()}
+        entry = Admitted(pod, sizes, dict(actuated or {}))
+        if pod.resize_pending is not None:
+            reason = PendingReason.INFEASIBLE if pod.resize_pending.reason == "Infeasible" else PendingReason.DEFERRED
+            told = pod.resize_pending
+            entry.pending = Pending(reason, told.message, told.observed_generation, told.since, next(self._sequence))
+        if pod.resize_in_progress is not None:
+            entry.progress = Progress(pod.resize_in_progress.observed_generation, pod.resize_in_progress.since)
+        self.admitted[pod.uid] = entry
+
+    def admit(self, pod: Pod) -> Rejection | None:
+        """Take a new pod in with what it desires, or say why not."""
+        if pod.uid in self.admitted:
+            return None
+        if was_admitted(pod):
+            self.readmit(pod, None, None)
+            return None
+        counted = [one for one in self.admitted.values() if not one.pod.is_terminal]
+        if len(counted) >= self.most_pods:
+            told = f"requested: 1, used: {len(counted)}, capacity: {self.most_pods}"
+            return Rejection("OutOfpods", f"Pod was rejected: Node didn't have enough resource: pods, {told}")
+        sizes = desired_sizes(pod)
+        lack = self._lack(pod, sizes)
+        if lack is not None:
+            resource, message = lack
+            return Rejection(f"OutOf{resource}", f"Pod was rejected: {message}")
+        self.admitted[pod.uid] = Admitted(pod, sizes, {}, looked_at_generation=pod.generation)
+        return None
+
+    def observe(self, pod: Pod) -> None:
+        """Know the pod as it is now."""
+        entry = self.admitted.get(pod.uid)
+        if entry is not None:
+            entry.pod = pod
+
+    def resize(self, uid: str, now: float) -> bool:
+        """Look at what the pod desires; True when something new was allocated.
+
+        What was found infeasible is looked at again only for a new generation, or after a restart.
+        """
+        entry = self.admitted[uid]
+        pod = entry.pod
+        wanted = desired_sizes(pod)
+        waits = entry.pending
+        if wanted == entry.allocated:
+            entry.pending = None
+            entry.looked_at_generation = pod.generation
+            return False
+        is_known_infeasible = waits is not None and waits.reason is PendingReason.INFEASIBLE
+        if is_known_infeasible and entry.looked_at_generation == pod.generation:
+            return False
+        entry.looked_at_generation = pod.generation
+        refusal = self._refusal(pod, wanted)
+        if refusal is not None:
+            self._wait(entry, *refusal, now)
+            return False
+        entry.allocated = wanted
+        entry.pending = None
+        if wanted != entry.actuated:
+            entry.progress = Progress(pod.generation, now)
+        return True
+
+    def take_back(self, uid: str, allocated: dict[str, Size], why: str, now: float) -> None:
+        """Undo a decision that could not be stored; it waits."""
+        entry = self.admitted[uid]
+        entry.allocated = allocated
+        entry.progress = entry.progress if allocated != entry.actuated else None
+        self._wait(entry, PendingReason.DEFERRED, why, now)
+
+    def waiting(self) -> list[str]:
+        """Deferred resizes in the order in which they are tried; a failure of one blocks no other."""
+        deferred = [
+            entry
+            for entry in self.admitted.values()
+            if entry.pending is not None and entry.pending.reason is PendingReason.DEFERRED
+        ]
+        return [entry.pod.uid for entry in sorted(deferred, key=_order)]
+
+    def actuated(self, uid: str, sizes: dict[str, Size]) -> None:
+        """Note what is in force; a resize ends when it is all that was allocated."""
+        entry = self.admitted[uid]
+        entry.actuated = sizes
+        if sizes == entry.allocated:
+            entry.progress = None
+
+    def failed(self, uid: str, error: str, now: float) -> None:
+        """Note that a resize could not be put in force; it is tried again."""
+        entry = self.admitted[uid]
+        progress = entry.progress or Progress(entry.pod.generation, now)
+        entry.progress = replace(progress, error=error)
+
+    def forget(self, uid: str) -> None:
+        """Let go of a pod that is gone."""
+        self.admitted.pop(uid, None)
+        self._known_requests.pop(uid, None)
+
+    def allocated_sum(self, but: str = "") -> Resources:
+        """What is given away: allocated requests of all pods that are not over."""
+        others = (one for uid, one in self.admitted.items() if uid != but and not one.pod.is_terminal)
+        return _sum(self._requests(one) for one in others)
+
+    def _requests(self, entry: Admitted) -> Resources:
+        """What is allocated to a pod, computed once for as long as neither pod nor allocation is another."""
+        known = self._known_requests.get(entry.pod.uid)
+        if known is None or known[0] is not entry.pod or known[1] is not entry.allocated:
+            known = (entry.pod, entry.allocated, pod_requests(entry.pod, entry.allocated))
+            self._known_requests[entry.pod.uid] = known
+        return known[2]
+
+    def _wait(self, entry: Admitted, reason: PendingReason, message: str, now: float) -> None:
+        before = entry.pending
+        since, sequence = (before.since, before.sequence) if before is not None else (now, next(self._sequence))
+        entry.pending = Pending(reason, message, entry.pod.generation, since, sequence)
+
+    def _refusal(self, pod: Pod, wanted: dict[str, Size]) -> tuple[PendingReason, str] | None:
+        if pod.is_mirror:
+            return PendingReason.INFEASIBLE, "In-place resize of static-pods is not supported"
+        if pod.has_pod_level_resources:
+            return PendingReason.INFEASIBLE, "In-place resize of pods with pod-level resources is not supported"
+        asked = pod_requests(pod, wanted)
+        for name, amount, most in (
+            ("memory", asked.memory, self.allocatable.memory),
+            ("cpu", asked.cpu, self.allocatable.cpu),
+        ):
+            if amount > most:
+                text = f"Node didn't have enough capacity: {name}, requested: {amount}, capacity: {most}"
+                return PendingReason.INFEASIBLE, text
+        lack = self._lack(pod, wanted)
+        return None if lack is None else (PendingReason.DEFERRED, lack[1])
+
+    def _lack(self, pod: Pod, sizes: dict[str, Size]) -> tuple[str, str] | None:
+        asked, used = pod_requests(pod, sizes), self.allocated_sum(but=pod.uid)
+        for name, amount, taken, most in (
+            ("cpu", asked.cpu, used.cpu, self.allocatable.cpu),
+            ("memory", asked.memory, used.memory, self.allocatable.memory),
+        ):
+            if amount > 0 and amount + taken > most:
+                told = f"requested: {amount}, used: {taken}, capacity: {most}"
+                return name, f"Node didn't have enough resource: {name}, {told}"
+        return None
+
+
+def _order(entry: Admitted) -> tuple[bool, int, bool, float, int]:
+    """Resizes that ask for no more first, then by priority, class and age (kubelet's sortPendingResizes)."""
+    pending = entry.pending
+    since, sequence = (pending.since, pending.sequence) if pending is not None else (0.0, 0)
+    return _grows(entry), -entry.pod.priority, entry.pod.qos_class is not QosClass.GUARANTEED, since, sequence
+
+
+def _grows(entry: Admitted) -> bool:
+    has = pod_requests(entry.pod, entry.allocated)
+    wants = pod_requests(entry.pod, desired_sizes(entry.pod))
+    return wants.cpu > has.cpu or wants.memory > has.memory
+
+
+def _sum(amounts: Iterable[Resources]) -> Resources:
+    total = Resources(0, 0)
+    for amount in amounts:
+        total += amount
+    return total

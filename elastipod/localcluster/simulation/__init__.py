@@ -1,0 +1,1 @@
+"""The whole system from a seed: virtual time, faults at the seam, invariants after every step."""
