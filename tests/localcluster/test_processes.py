@@ -101,6 +101,18 @@ async def test_a_resize_reaches_the_cgroup_and_the_process_stays(tmp_path: Path)
         assert pod.containers[0].actual_requests == Resources(300, 50 * MIB)
 
 
+async def test_a_cpu_limit_that_goes_down_by_restart_is_in_force_at_the_first_try(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+        app = python("import time; time.sleep(99)", cpu="500m", cpu_limit="1", resizePolicy=policy)
+        await here.run_pod("web", [app])
+        await here.until("web", lambda one: one.is_ready)
+        await here.resize("web", requests={"cpu": "20m"}, limits={"cpu": "40m"})
+        pod = await here.until("web", lambda one: one.containers[0].restart_count > 0 and one.is_ready)
+        assert pod.containers[0].restart_count == 1
+        assert pod.containers[0].actual_limits.cpu == 40
+
+
 async def test_an_oom_kill_is_told_from_the_cgroup(tmp_path: Path) -> None:
     async with real_node(tmp_path) as here:
         app = python(HOLD.format(mib=100), memory="20Mi", memory_limit="40Mi")

@@ -29,6 +29,8 @@ _SHIM: Final = str(Path(__file__).with_name("shim.py"))
 _ANSWER_SECONDS: Final = 10.0
 _END_SECONDS: Final = 5.0
 _LOST: Final = signal.SIGKILL
+_QUOTA_TRIES: Final = 20
+_QUOTA_SECONDS: Final = 0.01
 _KEPT_RUNS: Final = 2
 """The run itself and the one before, for `kubectl logs --previous`."""
 
@@ -91,7 +93,7 @@ class ProcessRuntime:
             folder = self._folders.prepare(spec)
             self._folders.remove_run(spec.sandbox, spec.name, spec.attempt - _KEPT_RUNS)
             self._hands.create(pod_group(spec.sandbox))
-            self._hands.apply(pod_group(spec.sandbox), pod)
+            await self._limit_pod(spec.sandbox, pod)
             self._hands.create(group)
             self._hands.apply(group, limits)
         except (OSError, ValueError) as error:
@@ -302,6 +304,23 @@ class ProcessRuntime:
             asyncio.get_running_loop().call_later(0.05, self._remove_group, sandbox, container_id, tries - 1)
         else:
             log.warning("cgroup not removed", group=container_group(sandbox, container_id))
+
+    async def _limit_pod(self, sandbox: Sandbox, limits: GroupLimits) -> None:
+        """Limits for a pod in which a container is about to start. Raises OSError.
+
+        The kernel (cgroup v1) refuses a pod a CPU quota below a child's, for some milliseconds after its removal too.
+        """
+        for one in self._processes.values():
+            if one.run.spec.sandbox.uid == sandbox.uid and one.run.state is RunState.EXITED:
+                _removed(self._hands, self._group(one))
+        for left in reversed(range(_QUOTA_TRIES)):
+            try:
+                self._hands.apply(pod_group(sandbox), limits)
+                return
+            except OSError:
+                if not left:
+                    raise
+            await self._clock.sleep(_QUOTA_SECONDS)
 
     def _sweep(self) -> None:
         """Groups that no run is known for are what a start left that was cut short."""
