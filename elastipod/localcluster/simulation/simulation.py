@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from elastipod.clock import Clock, LoopClock
@@ -313,7 +314,7 @@ class Simulation:
                 self._watch_cgroups,
             )
             self._trace.add("start", actor=actor)
-            failure = await live(lambda: self._work(part, around), connection.killed)  # noqa: B023
+            failure = await live(partial(self._work, part, around), connection.killed)
             self._trace.add("end", actor=actor, killed=connection.killed.is_set(), failure=repr(failure))
             if isinstance(failure, Exception):
                 self._failures.append(f"{actor}: {failure!r}")
