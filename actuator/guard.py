@@ -27,8 +27,6 @@ SILENT_LOOKS = 4
 HEARTBEAT = "heartbeat"
 JOURNAL = "journal"
 _FREEZER_V1 = "freezer"
-_FIFO_PRIORITY = 10
-_BEATS_TO_STAY = 20
 
 
 def last_beat(folder: str) -> float | None:
@@ -112,7 +110,6 @@ class Guard:
         """Who raises while the actuator is silent."""
         self._beat: float | None = None
         self._same_looks = 0
-        self._beats_since = 0
 
     @property
     def look_seconds(self) -> float:
@@ -131,7 +128,8 @@ class Guard:
         beat = last_beat(self.folder)
         if beat != self._beat or beat == 0:
             self._beat, self._same_looks = beat, 0
-            return self._look_once_more()
+            self._step_aside()
+            return 0
         self._same_looks += 1
         if self.standby is not None:
             return self.standby.look()
@@ -143,16 +141,10 @@ class Guard:
         self.standby.look()
         return released
 
-    def _look_once_more(self) -> int:
-        """The actuator beats before it has every container in view: stay a while, then step aside."""
-        if self.standby is None:
-            return 0
-        self._beats_since += 1
-        if self._beats_since < _BEATS_TO_STAY:
-            return self.standby.look()
-        self.standby.close()
-        self.standby, self._beats_since = None, 0
-        return 0
+    def _step_aside(self) -> None:
+        if self.standby is not None:
+            self.standby.close()
+            self.standby = None
 
     def let_go(self) -> int:
         """Lift every hold under lease."""
@@ -195,11 +187,8 @@ def main(argv: list[str]) -> int:
         boot = file.read().strip()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mlockall(7)
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_FIFO_PRIORITY))
-    except OSError:
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, -15)
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     guard = Guard(folder, root, boot)

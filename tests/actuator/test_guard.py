@@ -152,9 +152,8 @@ def test_the_guard_steps_aside_when_the_actuator_beats_again(tmp_path: Path) -> 
     heart.beat(5.0)
     one = Guard(str(tmp_path / "state"), str(root), "b1")
     one.died()
-    for beat in range(40):
-        heart.beat(6.0 + beat)
-        one.look()
+    heart.beat(6.0)
+    one.look()
     assert one.standby is None
     (root / GROUP / "memory.current").write_text(f"{149 * MIB}\n")
     one.look()
