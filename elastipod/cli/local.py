@@ -20,7 +20,7 @@ from elastipod.cli.enforcement import python_of_module, run_in_scope, scoped
 from elastipod.cli.options import Output, OutputOption
 from elastipod.cli.output import print_facts, print_rows
 from elastipod.clock import Clock, SystemClock
-from elastipod.localcluster.cluster import ClusterError, ClusterFacts, read_facts, running_pid
+from elastipod.localcluster.folder import ClusterError, ClusterFacts, read_facts, running_pid
 from elastipod.localcluster.node.runfolder import started_ticks
 from elastipod.quantities import QuantityError, parse_cpu, parse_memory
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from elastipod.cli.running import Wanted, running_cluster
-from elastipod.localcluster.cluster import ClusterError, ClusterFacts
+from elastipod.localcluster.folder import ClusterError, ClusterFacts
 from elastipod.telemetry import configure_logging, get_logger
 
 log = get_logger(__name__)

@@ -18,15 +18,13 @@ from actuator.settings import ActuatorSettings
 from actuator.simulated import simulated_actuator
 from elastipod.cli.enforcement import Enforcement, choose, hands_of, parent_of, python_of_module
 from elastipod.clock import Clock, SystemClock
-from elastipod.kube.access import Access
+from elastipod.kube.access import load_access
 from elastipod.kube.http import HttpConnection
-from elastipod.localcluster.cluster import (
+from elastipod.localcluster.cluster import ClusterSettings, LocalCluster, node_names
+from elastipod.localcluster.folder import (
     KUBECONFIG,
     ClusterError,
     ClusterFacts,
-    ClusterSettings,
-    LocalCluster,
-    node_names,
     remove_folder,
     take_lock,
     write_facts,
@@ -91,7 +89,7 @@ class RunningCluster:
 
     def connection(self) -> HttpConnection:
         """A way to the API server, as any client has it."""
-        return HttpConnection(Access(self.cluster.url, "default"), self._clock)
+        return HttpConnection(load_access(self.kubeconfig, None, {}), self._clock)
 
     def start_parts(self, environment: Mapping[str, str] | None = None) -> None:
         """Recommender and updater; an actuator and its guard for each node. The environment holds their settings."""

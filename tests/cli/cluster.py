@@ -1,6 +1,7 @@
 """An API server on loopback for the verbs, in a thread of its own, since each verb runs a loop of its own."""
 
 import asyncio
+import base64
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
@@ -28,7 +29,8 @@ class Cluster(Served):
         self._thread.start()
         self.http = HttpServer(self.api)
         self.on_loop(self.http.start("127.0.0.1", 0))
-        self.kubeconfig = write_kubeconfig(folder / "kubeconfig", self.http.url)
+        self.kubeconfig = folder / "kubeconfig"
+        write_kubeconfig(self.kubeconfig, self.http.url, token=self.http.token, certificate=self.http.certificate)
 
     def on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
@@ -97,13 +99,16 @@ def autoscaler_json(name: str, namespace: str = "default") -> Json:
     }
 
 
-def write_kubeconfig(path: Path, url: str, namespace: str = "default", context: str = "test") -> Path:
+def write_kubeconfig(
+    path: Path, url: str, namespace: str = "default", context: str = "test", token: str = "", certificate: str = ""
+) -> Path:
+    trust = {"certificate-authority-data": base64.b64encode(certificate.encode()).decode()}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": context,
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "users": [{"name": "u", "user": {}}],
+        "clusters": [{"name": "c", "cluster": {"server": url, **trust}}],
+        "users": [{"name": "u", "user": {"token": token}}],
         "contexts": [
             {"name": context, "context": {"cluster": "c", "user": "u", "namespace": namespace}},
             {"name": "other", "context": {"cluster": "c", "user": "u", "namespace": "other"}},

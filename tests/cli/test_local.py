@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from actuator.nodehands import NodeHands
@@ -120,6 +121,22 @@ def test_up_is_ready_and_a_second_up_finds_it(local: Local) -> None:
     assert json.loads(local.call("status", "-o", "json").stdout)["state"] == "running"
     assert local.call("down").returncode == 0
     assert local.call("status").returncode == 1
+
+
+def test_the_token_stands_in_the_kubeconfig_only(local: Local) -> None:
+    up = local.call("up", "--simulated")
+    assert up.returncode == 0, up.stderr
+    config = yaml.safe_load((local.folder / "kubeconfig").read_text())
+    token = config["users"][0]["user"]["token"].encode()
+    # What `ps` shows to everyone, and what it shows to the same user.
+    assert len(local.processes()) >= 1
+    for name in ("cmdline", "environ"):
+        for path in Path("/proc").glob(f"[0-9]*/{name}"):
+            with contextlib.suppress(OSError):
+                assert token not in path.read_bytes()
+    holding = {path.name for path in local.folder.rglob("*") if path.is_file() and token in path.read_bytes()}
+    assert holding == {"kubeconfig"}
+    assert token.decode() not in up.stdout + up.stderr
 
 
 @pytest.mark.parametrize("words", [["--cpu", "many"], ["--memory", "0"], ["--nodes", "0"], ["--wait", "soon"]])

@@ -21,6 +21,7 @@ from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.http import serve_http
 from elastipod.localcluster.api.store import Store
+from elastipod.localcluster.folder import kubeconfig
 from tests.build import deployment_json, node_json, pod_json, running_status
 
 KUBECTL = str(Path(sys.executable).with_name("kubectl"))
@@ -37,14 +38,14 @@ VPA = {
 
 @dataclass(frozen=True)
 class Kubectl:
-    url: str
+    kubeconfig: Path
     home: Path
     server: DirectConnection
 
     async def start(self, *words: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             KUBECTL,
-            f"--server={self.url}",
+            f"--kubeconfig={self.kubeconfig}",
             *words,
             env={"HOME": str(self.home), "PATH": os.environ["PATH"]},
             stdout=asyncio.subprocess.PIPE,
@@ -99,7 +100,9 @@ async def cluster(home: Path) -> AsyncGenerator[Kubectl, None]:
     api = ApiServer(clock, Store(), logs=lines, spread=random.Random(1))
     server = await serve_http(api)
     try:
-        yield Kubectl(server.url, home, DirectConnection(api, clock))
+        path = home / "kubeconfig"
+        path.write_text(kubeconfig("test", server))
+        yield Kubectl(path, home, DirectConnection(api, clock))
     finally:
         await server.close()
 

@@ -27,7 +27,7 @@ from elastipod.cli.output import print_facts
 from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.connection import Connection
-from elastipod.localcluster.cluster import ClusterError
+from elastipod.localcluster.folder import ClusterError
 from elastipod.localcluster.node.simulated import SimulatedRuntime
 
 _NODE_MEMORY: Final = 2 * 1024**3

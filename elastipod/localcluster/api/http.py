@@ -1,31 +1,40 @@
 """The API server on loopback, for kubectl and for parts in other processes.
 
-Owns bytes on sockets: requests in, answers and streams out. What is answered is apiserver.py's matter.
+Owns bytes on sockets, requests in, answers and streams out, and who may ask: pods run commands here, so only who knows
+the token may. What is answered is apiserver.py's matter.
 """
 
 import asyncio
+import hmac
 import ipaddress
+import secrets
 from collections.abc import AsyncGenerator
 from typing import Final
 
 from aiohttp import web
 
 from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.certificate import serving_certificate
 from elastipod.localcluster.api.failures import ApiFailure
 from elastipod.localcluster.api.requests import JSON, Request, Response, failure_response
 from elastipod.telemetry import get_logger
 
 _MOST_BYTES: Final = 3 * 1024 * 1024
 _CLOSE_SECONDS: Final = 2.0
+_TOKEN_BYTES: Final = 32
+_FOR_EVERYONE: Final = ("/healthz", "/livez", "/readyz", "/version")
+"""What Kubernetes lets anonymous clients read."""
 
 log = get_logger(__name__)
 
 
 class HttpServer:
-    """An API server that listens; `url` says where."""
+    """An API server that listens: `url` says where, `certificate` is its own, `token` is what it wants to hear."""
 
     def __init__(self, api: ApiServer) -> None:
         self.url = ""
+        self.token = secrets.token_urlsafe(_TOKEN_BYTES)
+        self.certificate, self._tls = serving_certificate()
         self._api = api
         self._streams: set[asyncio.Task[None]] = set()
         app = web.Application(client_max_size=_MOST_BYTES)
@@ -37,18 +46,16 @@ class HttpServer:
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises ValueError for a host that is not this machine's loopback, OSError where the port is taken."""
         if not ipaddress.ip_address(host).is_loopback:
-            raise ValueError(
-                f"the local cluster asks nobody who they are, so it listens on loopback only, not on {host}"
-            )
+            raise ValueError(f"the local cluster is for this machine: it listens on loopback only, not on {host}")
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host, port).start()
+            await web.TCPSite(self._runner, host, port, ssl_context=self._tls).start()
         except BaseException:
             await self._runner.cleanup()
             raise
         bound = self._runner.addresses[0]
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-        self.url = f"http://{shown}:{bound[1]}"
+        self.url = f"https://{shown}:{bound[1]}"
 
     async def close(self) -> None:
         """End all watches and logs, then stop to listen."""
@@ -57,9 +64,9 @@ class HttpServer:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if not _is_of_this_machine(request):
-            message = "the local cluster answers programs on this machine only: no web pages, and no other host name"
-            return _whole(failure_response(ApiFailure(403, message)))
+        if not self._may_ask(request):
+            message = "Unauthorized: only the kubeconfig that `elastipod local up` names holds this cluster's token"
+            return _whole(failure_response(ApiFailure(401, message)))
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
@@ -83,6 +90,12 @@ class HttpServer:
             log.exception("request failed", method=asked.method, path=asked.path)
             answer = failure_response(ApiFailure(500, "the local cluster failed to answer; its log says why"))
         return _whole(answer)
+
+    def _may_ask(self, request: web.Request) -> bool:
+        said = request.headers.get("Authorization")
+        if said is None:
+            return request.method == "GET" and request.rel_url.raw_path in _FOR_EVERYONE
+        return hmac.compare_digest(said.encode("utf-8", "surrogateescape"), f"Bearer {self.token}".encode())
 
     async def _send_stream(
         self, request: web.Request, answer: Response, stream: AsyncGenerator[bytes, None]
@@ -114,17 +127,6 @@ async def serve_http(api: ApiServer, host: str = "127.0.0.1", port: int = 0) -> 
     server = HttpServer(api)
     await server.start(host, port)
     return server
-
-
-def _is_of_this_machine(request: web.Request) -> bool:
-    """Not of a web page: pods run commands here, and a browser would send a page's requests to loopback as well."""
-    if "Origin" in request.headers or "Sec-Fetch-Site" in request.headers:
-        return False
-    try:
-        host = request.url.host or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _whole(answer: Response) -> web.Response:
