@@ -1,17 +1,38 @@
 """Which levels this machine allows, told in the run's last lines."""
 
 import os
+import re
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.kubernetes.apiserver import why_no_apiserver
 
 # A machine that is busy with something else fails no test; and a run for CI repeats.
 settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("elastipod")
 
 _ran: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Tests that need more than Python; its name is their marker."""
+
+    name: str
+    what: str
+    why_not: Callable[[], str]
+    """Nothing where this machine allows it, else what is in the way."""
+    target: str = ""
+    """The make target it is for, where it takes too long or can not run beside others."""
+
+    def reason(self, asked: set[str]) -> str:
+        """Why its tests do not run, or nothing."""
+        return f"runs by `make {self.target}`" if self.target and self.name not in asked else self.why_not()
 
 
 def why_no_cgroups() -> str:
@@ -29,6 +50,13 @@ def why_no_vm() -> str:
     return "" if shutil.which("qemu-system-x86_64") else "qemu-system-x86_64 is not installed"
 
 
+LEVELS = (
+    Level("cgroups", "real processes in this machine's cgroups", why_no_cgroups),
+    Level("apiserver", "real Kubernetes API server", why_no_apiserver),
+    Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),
+)
+
+
 def _controllers(place: str) -> str:
     try:
         return Path(place, "cgroup.subtree_control").read_text("ascii")
@@ -36,26 +64,30 @@ def _controllers(place: str) -> str:
         return ""
 
 
+def _asked(config: pytest.Config) -> set[str]:
+    """The markers that `-m` names."""
+    return set(re.findall(r"\w+", config.option.markexpr or ""))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    asked_for_vm = "vm" in (config.option.markexpr or "")
-    reasons = {"cgroups": why_no_cgroups(), "vm": why_no_vm() if asked_for_vm else "runs by `make vm`"}
-    for item in items:
-        for level, reason in reasons.items():
-            if reason and item.get_closest_marker(level):
-                item.add_marker(pytest.mark.skip(reason=f"{level}: {reason}"))
+    for level in LEVELS:
+        if reason := level.reason(_asked(config)):
+            for item in items:
+                if item.get_closest_marker(level.name):
+                    item.add_marker(pytest.mark.skip(reason=f"{level.name}: {reason}"))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" and report.passed:
-        _ran.update({"cgroups", "vm"} & set(report.keywords))
+        _ran.update({level.name for level in LEVELS} & set(report.keywords))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    asked_for_vm = "vm" in (config.option.markexpr or "")
-    missing = {"cgroups": why_no_cgroups(), "vm": why_no_vm() if asked_for_vm else "runs by `make vm`"}
+    asked = _asked(config)
     terminalreporter.write_sep("-", "levels")
-    if not asked_for_vm:
+    if not asked:
         terminalreporter.write_line("embedded API server and simulation: ran")
-    for level, what in (("cgroups", "real processes in this machine's cgroups"), ("vm", "cgroup v2 in a VM")):
-        why = missing[level] or "none of its tests was asked for"
-        terminalreporter.write_line(f"{what}: {'ran' if level in _ran else f'did not run ({why})'}")
+    for level in LEVELS:
+        why = level.reason(asked) or "none of its tests was asked for"
+        told = "ran" if level.name in _ran else f"did not run ({why})"
+        terminalreporter.write_line(f"{level.what}: {told}")

@@ -1,0 +1,56 @@
+"""A real cluster to play with: `python -m tests.kubernetes up [--level 2|3]`, until Ctrl-C or `down`."""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.binaries import Missing
+from tests.kubernetes.processes import PREFIX, StartFailed, left_behind
+
+LEVELS = {2: ApiServer}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.kubernetes", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    up = verbs.add_parser("up", help="start one, and stay until interrupted")
+    up.add_argument("--level", type=int, choices=sorted(LEVELS), default=2, help="2 API server, 3 with a node")
+    up.add_argument("--logs", type=Path, help="a folder for the logs, kept")
+    verbs.add_parser("down", help="end all that `up` started")
+    asked = parser.parse_args()
+    return _up(asked.level, asked.logs) if asked.verb == "up" else _down()
+
+
+def _up(level: int, logs: Path | None) -> int:
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        with LEVELS[level](logs) as cluster:
+            owner = cluster.control_plane.folder / "owner"
+            owner.write_text(str(os.getpid()))
+            print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
+            print(f"logs in {cluster.logs}; Ctrl-C ends it", file=sys.stderr)
+            ended.wait()
+    except (Missing, StartFailed) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _down() -> int:
+    dead = left_behind()
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/owner"):
+        if path.parent not in dead and path.stat().st_uid == os.geteuid():
+            os.kill(int(path.read_text()), signal.SIGTERM)
+            print(f"ended {path.parent.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""A whole real cluster on this machine: control plane, controllers, and a node that runs pods, in its own namespaces.
+
+Needs root. Adds to the API server: a node with its kubelet and containerd, images, metrics, and a look at cgroups.
+"""
+
+import contextlib
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.kubernetes import binaries
+from tests.kubernetes.apiserver import ApiServer, why_no_apiserver
+from tests.kubernetes.certificates import Authority
+from tests.kubernetes.controlplane import ADMIN, SERVICE_ADDRESS, ControlPlane
+from tests.kubernetes.images import make_images
+from tests.kubernetes.metrics import start_metrics
+from tests.kubernetes.namespaces import CGROUPS, hierarchies, remove_cgroups
+from tests.kubernetes.node import Node, why_no_node
+from tests.kubernetes.processes import Processes, StateFolder, left_behind, wait_for
+
+NODE: Final = "n1"
+ADDRESS: Final = "192.0.2.1"
+SUBNET: Final = "10.88.0.0/24"
+PORT: Final = 443
+READY_SECONDS: Final = 60.0
+_HERE: Final = Path(__file__).parent
+
+
+def why_no_cluster() -> str:
+    """Nothing where a whole cluster can be started, else what is in the way."""
+    if os.geteuid() != 0:
+        return "not root"
+    if "memory" not in hierarchies():
+        return "this machine has no cgroup v1 for a kubelet; see `make vm`"
+    missing = binaries.why_missing("kube-controller-manager", "kube-scheduler")
+    return why_no_apiserver() or why_no_node() or missing
+
+
+class Cluster(ApiServer):
+    """Ready when its node is. Two at once do not see each other."""
+
+    node: Node
+
+    def start(self, ending: contextlib.ExitStack) -> None:
+        for path in left_behind():
+            remove_cgroups(path.name)
+            shutil.rmtree(path, ignore_errors=True)
+        folder = StateFolder()
+        ending.callback(folder.remove)
+        ending.callback(remove_cgroups, folder.name)
+        listening = ending.enter_context(socket.create_server(("127.0.0.1", 0)))
+        outside = f"https://127.0.0.1:{listening.getsockname()[1]}"
+        launcher = [sys.executable, "-I", "-S", str(_HERE / "namespaces.py"), folder.name, str(folder.path)]
+        launcher += [ADDRESS, SERVICE_ADDRESS, "--"]
+        processes = Processes(folder, self.logs, launcher, [listening.fileno()])
+        ending.callback(processes.close)
+        authority = Authority(folder.path / "pki")
+        self.control_plane = ControlPlane(folder.path, processes, authority, "0.0.0.0", PORT, outside, ADDRESS, (NODE,))
+        self.node = Node(processes, folder.path, NODE, ADDRESS, SUBNET)
+        self.node.start_runtime()
+        forward = [sys.executable, "-I", "-S", str(_HERE / "forward.py"), str(listening.fileno()), ADDRESS, str(PORT)]
+        processes.start("forward", forward)
+        self.control_plane.start()
+        self.control_plane.start_controllers()
+        self.start_kubelet()
+        self.open_for_tests(ending)
+        for archive in make_images(folder.path):
+            self.node.import_image(archive)
+        wait_for(self._node_conditions, READY_SECONDS, "the node is ready", lambda found: found.get("Ready") == "True")
+        accounts = "/api/v1/namespaces/default/serviceaccounts/default"
+        wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, READY_SECONDS, "pods can be made")
+
+    def start_kubelet(self) -> None:
+        """At the start, or after a test has stopped it."""
+        plane = self.control_plane
+        self.node.start_kubelet(plane.kubeconfig(f"system:node:{NODE}"), plane.authority.certificate)
+
+    def start_metrics(self) -> None:
+        """metrics-server; `metrics.k8s.io` answers half a minute later."""
+        plane = self.control_plane
+        start_metrics(plane.processes, self.calls, plane.kubeconfig(ADMIN), plane.folder, ADDRESS)
+
+    def cgroup(self, hierarchy: str, path: str = "") -> Path:
+        """Where a cgroup of the node lies on this machine."""
+        return CGROUPS / hierarchy / self.control_plane.folder.name / path
+
+    def _node_conditions(self) -> dict[str, str]:
+        code, json = self.calls.call("GET", f"/api/v1/nodes/{NODE}")
+        return {one["type"]: one["status"] for one in json["status"].get("conditions", [])} if code == 200 else {}

@@ -1,0 +1,24 @@
+"""Real clusters for tests, one of each level for a whole run; where their logs are is told with each failure."""
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.kubernetes.apiserver import ApiServer
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A real API server, shared: a test names what it makes for itself alone."""
+    with ApiServer(tmp_path_factory.mktemp("apiserver-logs")) as found:
+        yield found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for name, cluster in item.funcargs.items():
+            if isinstance(cluster, ApiServer):
+                report.sections.append((f"logs of {name}", str(cluster.logs)))
+    return report

@@ -1,0 +1,182 @@
+"""The owner's side of the keeper: programs started, signalled and waited for by name, each with its log.
+
+Owns the keeper and the state folder's lock. What the programs are is for others to say.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from elastipod.clock import SystemClock
+
+T = TypeVar("T")
+
+PREFIX: Final = "elastipod-kubernetes-"
+_CLOCK: Final = SystemClock()
+_LOOK_SECONDS: Final = 0.02
+_LOG_BYTES: Final = 4_000
+
+
+class StartFailed(Exception):
+    """A program ended, or did not get ready; the message ends with the last lines of its log."""
+
+
+def wait_for(look: Callable[[], T], seconds: float, what: str, is_right: Callable[[T], bool] = bool) -> T:
+    """What `look` returns once that is right. Raises TimeoutError, which tells the last state seen."""
+    deadline = _CLOCK.monotonic() + seconds
+    while not is_right(found := look()):
+        if _CLOCK.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what}; last seen: {found!r}")
+        threading.Event().wait(_LOOK_SECONDS)
+    return found
+
+
+class StateFolder:
+    """A folder that is one cluster's alone; its lock is held while any of the cluster's processes lives."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.lock = _locked(self.path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self.lock)
+
+
+def left_behind() -> list[Path]:
+    """State folders of ours whose cluster is dead."""
+    found = []
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            if path.is_symlink() or path.stat().st_uid != os.geteuid():
+                continue
+            os.close(_locked(path))
+        except OSError:
+            continue
+        found.append(path)
+    return found
+
+
+def _locked(folder: Path) -> int:
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+class Processes:
+    """What a cluster runs. All of it ends with `close`, or with the process that made this.
+
+    Each program inherits the folder's lock and the sockets.
+    """
+
+    def __init__(
+        self, folder: StateFolder, logs: Path, launcher: Sequence[str] = (), sockets: Sequence[int] = ()
+    ) -> None:
+        self.logs = logs
+        self._keeper = subprocess.Popen(
+            [*launcher, sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(logs / "keeper.log").open("ab"),
+            text=True,
+            pass_fds=(folder.lock, *sockets),
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of the keeper, or of the launcher that it runs under."""
+        return self._keeper.pid
+
+    def start(self, name: str, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Start a program, or start it again; its output is added to `logs/NAME.log`."""
+        self._ask(
+            do="start",
+            name=name,
+            argv=list(argv),
+            log=str(self.logs / f"{name}.log"),
+            environment=dict(environment or {}),
+        )
+
+    def run(self, name: str, argv: Sequence[str], seconds: float = 60.0) -> None:
+        """Run a program to its good end. Raises StartFailed."""
+        self.start(name, argv)
+        code = wait_for(lambda: self.code(name), seconds, f"{name} ends", lambda code: code is not None)
+        if code:
+            raise StartFailed(f"{name} ended with {code}; {self.tail(name)}")
+
+    def signal(self, name: str, number: int) -> None:
+        self._ask(do="signal", name=name, number=int(number))
+
+    def code(self, name: str) -> int | None:
+        """How it ended, None while it runs."""
+        code: int | None = self._ask(do="look", name=name)["code"]
+        return code
+
+    def stop(self, name: str, seconds: float = 10.0) -> None:
+        """Ask it to end, and kill it where it does not."""
+        self.signal(name, signal.SIGTERM)
+        try:
+            wait_for(lambda: self.code(name) is not None, seconds, f"{name} ends")
+        except TimeoutError:
+            self.kill(name)
+
+    def kill(self, name: str) -> None:
+        self.signal(name, signal.SIGKILL)
+        wait_for(lambda: self.code(name) is not None, 10, f"{name} ends")
+
+    def wait_ready(self, name: str, is_ready: Callable[[], bool], seconds: float) -> None:
+        """Wait until it is ready. Raises StartFailed."""
+
+        def look() -> bool:
+            if (code := self.code(name)) is not None:
+                raise StartFailed(f"{name} ended with {code}; {self.tail(name)}")
+            return is_ready()
+
+        try:
+            wait_for(look, seconds, f"{name} is ready")
+        except TimeoutError as error:
+            raise StartFailed(f"{error}; {self.tail(name)}") from None
+
+    def tail(self, name: str) -> str:
+        path = self.logs / f"{name}.log"
+        return f"{path} ends with:\n{path.read_bytes()[-_LOG_BYTES:].decode('utf-8', 'replace')}"
+
+    def close(self) -> None:
+        """End everything, at once."""
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        self._keeper.wait(30)
+        self._keeper.stdout.close()
+
+    def _ask(self, **command: Any) -> dict[str, Any]:
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        try:
+            self._keeper.stdin.write(f"{json.dumps(command)}\n")
+            self._keeper.stdin.flush()
+        except BrokenPipeError:
+            raise StartFailed(f"the keeper is gone; {self.tail('keeper')}") from None
+        answer = self._keeper.stdout.readline()
+        if not answer:
+            raise StartFailed(f"the keeper is gone; {self.tail('keeper')}")
+        found: dict[str, Any] = json.loads(answer)
+        return found

@@ -1,0 +1,120 @@
+"""The ground that tests on a real API server stand on."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from elastipod.kube.resources import NAMESPACES, PODS
+from tests.build import pod_json
+from tests.kubernetes.apiserver import ApiServer, Audited, CommandFailed
+from tests.kubernetes.fakenodes import add_node, run_pod, tell
+from tests.kubernetes.processes import wait_for
+
+pytestmark = pytest.mark.apiserver
+
+PODS_PATH = "/api/v1/namespaces/default/pods"
+
+
+def test_a_pod_on_a_fake_node_is_resized_and_tells_its_new_size(api_server: ApiServer) -> None:
+    add_node(api_server.calls, "resizing", cpu="2")
+    run_pod(api_server.calls, pod_json("resized", cpu="100m"), "resizing")
+    patch = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "300m"}}}]}}
+    resized = api_server.calls.patch(f"{PODS_PATH}/resized/resize", patch)
+    assert resized["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "300m"
+    told = tell(api_server.calls, resized)
+    assert told["status"]["containerStatuses"][0]["resources"]["requests"]["cpu"] == "300m"
+
+
+def test_more_than_the_node_has_is_refused(api_server: ApiServer) -> None:
+    add_node(api_server.calls, "small", cpu="2")
+    run_pod(api_server.calls, pod_json("greedy", cpu="100m"), "small")
+    patch = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "2100m"}}}]}}
+    refused = api_server.calls.refused(
+        "PATCH", f"{PODS_PATH}/greedy/resize", patch, "application/strategic-merge-patch+json"
+    )
+    assert "allocatable" in refused["message"]
+
+
+def test_our_own_connection_reads_what_kubectl_wrote(api_server: ApiServer) -> None:
+    api_server.kubectl("create", "namespace", "seen")
+
+    async def names() -> list[str]:
+        connection = api_server.connection()
+        listed = json.loads(await connection.list(NAMESPACES))
+        await connection.close()
+        return [one["metadata"]["name"] for one in listed["items"]]
+
+    assert "seen" in asyncio.run(names())
+
+
+def test_what_a_service_account_asks_is_judged_and_audited(api_server: ApiServer) -> None:
+    user = "system:serviceaccount:default:default"
+    nobody = api_server.calls.impersonating(user)
+    assert nobody.refused("GET", PODS.path("default"))["reason"] == "Forbidden"
+    nobody.close()
+    found = wait_for(lambda: api_server.audited(user), 5, "the request is in the audit log")
+    assert found == [Audited(user, "list", "pods", "", "default", "", 403)]
+
+
+def test_what_kubectl_refuses_is_told_in_its_words(api_server: ApiServer) -> None:
+    with pytest.raises(CommandFailed, match="NotFound"):
+        api_server.kubectl("get", "pod", "nowhere")
+
+
+def test_two_at_once_do_not_see_each_other(api_server: ApiServer, tmp_path: Path) -> None:
+    with ApiServer(tmp_path) as other:
+        other.make_namespace("only-here")
+        assert api_server.calls.call("GET", "/api/v1/namespaces/only-here")[0] == 404
+
+
+def test_nothing_is_left_of_one_whose_owner_was_killed(tmp_path: Path) -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-m", "tests.kubernetes", "up", "--logs", str(tmp_path / "logs")],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert owner.stdout is not None
+    owner.stdout.readline()
+    assert _mention(tmp_path)
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    owner.stdout.close()
+    wait_for(lambda: not _mention(tmp_path), 10, "its processes end")
+
+
+def test_one_that_can_not_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:
+    broken = tmp_path / "assets" / "kube-apiserver"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho the disk is on fire >&2; exit 3\n")
+    broken.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kubernetes", "up"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path), "KUBEBUILDER_ASSETS": str(broken.parent)},
+    )
+    assert done.returncode == 1
+    assert "kube-apiserver ended with 3" in done.stderr
+    assert "the disk is on fire" in done.stderr
+    assert not _mention(tmp_path)
+    assert not list(tmp_path.glob("elastipod-kubernetes-*/etcd"))
+
+
+def _mention(folder: Path) -> list[str]:
+    """Command lines of processes that name a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if str(folder) in line and "tests.kubernetes up" not in line:
+            found.append(line)
+    return found
