@@ -23,6 +23,7 @@ class Reason(StrEnum):
     OOM_KILLED = "OomKilled", "a container was killed at its memory limit"
     ASKED_BY_PERSON = "AskedByPerson", "a person asked for this size"
     STATED_ON_WORKLOAD = "StatedOnWorkload", "the workload states this size"
+    SIZED_AT_CREATION = "SizedAtCreation", "the pod was given its size when it was created"
     DONATED = "Donated", "the pod gave room it did not use to one that needed it"
     RESTORED = "Restored", "a donor gets back what it gave"
     MEMORY_SPIKE = "MemorySpike", "memory leapt towards the limit"
@@ -93,4 +94,5 @@ class Reason(StrEnum):
     METRICS_LOST = "MetricsLost", "no usage samples arrive"
     TARGET_NOT_FOUND = "TargetNotFound", "the targetRef names nothing that exists"
     NO_PODS_MATCHED = "NoPodsMatched", "no pod belongs to the target"
+    INTERNAL_ERROR = "InternalError", "elastipod itself failed; its log says why"
     HISTORY_UNUSABLE = "HistoryUnusable", "a checkpoint could not be used"

@@ -14,6 +14,7 @@ from elastipod.process import ProcessSettings
 from elastipod.reasons import Reason
 from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
+from updater.admission.settings import AdmissionSettings
 from updater.settings import UpdaterSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -36,6 +37,7 @@ def settings_page() -> str:
         ("Every process", ProcessSettings),
         ("Recommender", RecommenderSettings),
         ("Updater", UpdaterSettings),
+        ("Admission webhook", AdmissionSettings),
         ("Actuator", ActuatorSettings),
     ):
         parts.append(

@@ -11,7 +11,7 @@ from msgspec import field
 from elastipod.api import RESOURCES_ANNOTATION, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned, topmost_workload
-from elastipod.pods import Node, Pod, Workload
+from elastipod.pods import Node, OwnerReference, Pod, Workload
 from elastipod.policy import Ceiling, effective_policy
 from updater.budget import DisruptionLimit
 from updater.ledger import Ledger
@@ -143,6 +143,16 @@ class Fleet:
         """The workload of a known pod."""
         return self._workloads.get(key)
 
+    def workload_of(self, pod: Pod) -> tuple[Workload, OwnerReference | None]:
+        """The workload of a pod that may not exist yet; the owner at the end of its chain that is not known here."""
+        reference, levels = pod.owner, 0
+        while reference is not None and levels < _MOST_LEVELS:
+            owned = self._owned.get(reference.uid)
+            if owned is None:
+                break
+            reference, levels = owned.owner, levels + 1
+        return topmost_workload(pod, self._owned), reference
+
     def pods_of(self, workload: Workload) -> list[Pod]:
         """The pods of a workload that have not ended."""
         found = (self.pods[key] for key in self._by_workload.get(workload, ()) if key in self.pods)
@@ -173,9 +183,13 @@ class Fleet:
         return [one for one in self._budgets.get(pod.namespace, {}).values() if one.covers(pod.namespace, pod.labels)]
 
     def claim(self, key: str) -> tuple[Advice | None, bool, str]:
-        """The advice that holds for a pod; whether several claim it; the recommender of one that is not ours."""
+        """The advice that holds for a known pod; see claim_of."""
         workload = self._workloads.get(key)
-        found = self._advice.get(workload) if workload is not None else None
+        return (None, False, "") if workload is None else self.claim_of(workload)
+
+    def claim_of(self, workload: Workload) -> tuple[Advice | None, bool, str]:
+        """The advice that holds for a workload; whether several claim it; the recommender of one that is not ours."""
+        found = self._advice.get(workload)
         if not found:
             return None, False, ""
         # One that only recommends quarrels with nobody.
@@ -201,9 +215,12 @@ class Fleet:
         return {}, "", False
 
     def facts(self, key: str) -> Facts:
-        """All that is said about a pod; what the attempts and the usage add comes from the service."""
-        pod = self.pods[key]
-        advice, conflict, foreign = self.claim(key)
+        """All that is said about a known pod; what the attempts and the usage add comes from the service."""
+        return self.facts_of(self.pods[key], self._workloads[key])
+
+    def facts_of(self, pod: Pod, workload: Workload) -> Facts:
+        """All that is said about a pod of a workload, whether or not the pod exists yet."""
+        advice, conflict, foreign = self.claim_of(workload)
         sizes, problem, asked = self.stated(pod)
         if pod.namespace in self._off:
             return Facts(foreign=foreign)

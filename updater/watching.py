@@ -127,11 +127,7 @@ class Watching:
             self._handle(RoomFreed(name, node_grew=True))
 
     def autoscaler_changed(self, key: str, _: Autoscaler | None, new: Autoscaler | None) -> None:
-        target = None
-        if new is not None and new.spec.target_ref is not None:
-            reference = new.spec.target_ref
-            target = Workload(new.metadata.namespace, reference.kind, reference.name)
-        self._fleet.put_advice(key, target, None if new is None else advice_of(new))
+        self._fleet.put_advice(key, target_of(new), None if new is None else advice_of(new))
 
     def owned_changed(self, _: str, old: Owned | None, new: Owned | None) -> None:
         self._fleet.put_owned(old, new)
@@ -149,6 +145,12 @@ class Watching:
 
     def policy_changed(self, key: str, _: ElasticPolicy | None, new: ElasticPolicy | None) -> None:
         self._fleet.put_policy(key, new)
+
+
+def target_of(autoscaler: Autoscaler | None) -> Workload | None:
+    """The workload that an autoscaler speaks of."""
+    reference = autoscaler.spec.target_ref if autoscaler is not None else None
+    return Workload(autoscaler.metadata.namespace, reference.kind, reference.name) if autoscaler and reference else None
 
 
 def msgspec_decoder(shape: type[Any]) -> Callable[[bytes | msgspec.Raw], Any]:

@@ -1,0 +1,1 @@
+"""Sizes at creation: the webhook that the API server asks about each new pod."""

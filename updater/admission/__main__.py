@@ -1,0 +1,20 @@
+"""`python -m updater.admission`: the webhook as a process of its own, in any number."""
+
+import sys
+
+from elastipod.process import Surroundings, run_process
+from updater.admission.service import Admission
+from updater.admission.settings import AdmissionSettings
+
+
+def _make(around: Surroundings[AdmissionSettings]) -> Admission:
+    return Admission(around.connection, around.clock, around.settings, around.metrics)
+
+
+def main() -> int:
+    """Run until told to stop."""
+    return run_process("admission", AdmissionSettings, _make, elects_leader=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

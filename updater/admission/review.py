@@ -1,0 +1,199 @@
+"""AdmissionReview: the question about a new pod, and its answer.
+
+Owns their form (admission.k8s.io/v1), the JSON Patch (RFC 6902) and the annotations that tell what was set.
+"""
+
+import base64
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.kube.rows import BadObject, pod_row
+from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
+from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
+from elastipod.quantities import Resources, format_cpu, format_memory
+from updater.sizes import Size, size_of
+
+SIZED_ANNOTATION: Final = f"{OWN_PREFIX}sized"
+"""On a pod: who sized it when it was created, and what from and to."""
+
+_GROUP: Final = "admission.k8s.io/"
+_MOST_WARNING: Final = 240
+
+
+class _Kind(Json, frozen=True):
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class _Question(Json, frozen=True):
+    uid: str
+    resource: _Kind = _Kind()
+    sub_resource: str = ""
+    namespace: str = ""
+    operation: str = ""
+    object: msgspec.Raw = msgspec.Raw()
+
+
+class _Review(Json, frozen=True):
+    api_version: str
+    kind: str
+    request: _Question
+
+
+class _NewMeta(MetaShape, frozen=True):
+    """A new pod may have no name yet."""
+
+    name: str = ""
+
+
+class _NewPod(PodShape, frozen=True):
+    metadata: _NewMeta = _NewMeta(name="")
+
+
+_reviews: Final = msgspec.json.Decoder(_Review)
+_pods: Final = msgspec.json.Decoder(_NewPod)
+
+
+class BadReview(ValueError):
+    """What was sent is no AdmissionReview; the message says why."""
+
+
+class Review(Struct, frozen=True, gc=False):
+    """The question: a uid to answer by, and the pod where it is about a new one."""
+
+    uid: str
+    api_version: str
+    is_new_pod: bool = False
+    namespace: str = ""
+    raw: msgspec.Raw = msgspec.Raw()
+
+
+class NewPod(Struct, frozen=True, gc=False):
+    """A pod that is being created, with what its patch has to know of its JSON."""
+
+    pod: Pod
+    shape: PodShape
+
+
+def read_review(body: bytes) -> Review:
+    """The question. Raises BadReview."""
+    try:
+        found = _reviews.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReview(f"the body is no AdmissionReview: {error}") from None
+    if found.kind != "AdmissionReview" or not found.api_version.startswith(_GROUP):
+        raise BadReview(f"{found.api_version[:63]} {found.kind[:63]} is no AdmissionReview of {_GROUP}v1")
+    asked, what = found.request, found.request.resource
+    is_new_pod = (
+        found.api_version == f"{_GROUP}v1"
+        and asked.operation == "CREATE"
+        and (what.group, what.version, what.resource) == ("", "v1", "pods")
+        and not asked.sub_resource
+    )
+    return Review(asked.uid, found.api_version, is_new_pod, asked.namespace, asked.object)
+
+
+def read_pod(review: Review) -> NewPod:
+    """The pod that is asked about, in the namespace that the API server says. Raises BadObject."""
+    try:
+        shape = _pods.decode(review.raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadObject(str(error)) from None
+    return NewPod(msgspec.structs.replace(pod_row(shape), namespace=review.namespace), shape)
+
+
+def answer(review: Review, outcome: str, patch: list[dict[str, Any]] | None = None, warning: str = "") -> bytes:
+    """The answer, which always allows. The outcome stands in the API server's audit log."""
+    said: dict[str, Any] = {"uid": review.uid, "allowed": True, "auditAnnotations": {"outcome": outcome}}
+    if patch:
+        said["patchType"] = "JSONPatch"
+        said["patch"] = base64.b64encode(msgspec.json.encode(patch)).decode()
+    if warning:
+        said["warnings"] = [_shown(f"elastipod left the pod's resources as they are: {warning}")]
+    return msgspec.json.encode({"apiVersion": review.api_version, "kind": "AdmissionReview", "response": said})
+
+
+def patch_of(new: NewPod, sizes: dict[str, Size], autoscaler: str, by_autoscaler: list[str]) -> list[dict[str, Any]]:
+    """The JSON Patch that gives containers these sizes; each amount on its own, so that nothing else is touched.
+
+    `by_autoscaler` are the containers whose size comes from the autoscaler; the others' is stated.
+    """
+    patch: list[dict[str, Any]] = []
+    told: list[str] = []
+    upstream: list[str] = []
+    for place, number, shape, container in _containers(new):
+        size = sizes.get(container.name)
+        if size is None:
+            continue
+        old = size_of(container)
+        changes = [*_changes("requests", old.requests, size.requests), *_changes("limits", old.limits, size.limits)]
+        patch += _operations(f"/spec/{place}/{number}/resources", shape, changes)
+        source = "" if container.name in by_autoscaler else ", as stated"
+        told.append(f"{container.name}: {', '.join(f'{one.shown} {one.was} -> {one.text}' for one in changes)}{source}")
+        if container.name in by_autoscaler:
+            kind = "container" if place == "containers" else "init container"
+            upstream.append(f"{kind} {number}: {', '.join(one.shown for one in changes)}")
+    annotations = {SIZED_ANNOTATION: "; ".join(told)}
+    if upstream:
+        annotations["vpaUpdates"] = f"Pod resources updated by {autoscaler}: {'; '.join(upstream)}"
+        annotations["vpaObservedContainers"] = ", ".join(one.name for one in new.shape.spec.containers)
+    if new.shape.metadata.annotations is None:
+        patch.append(_add("/metadata/annotations", {}))
+    patch += [_add(f"/metadata/annotations/{key.replace('/', '~1')}", text) for key, text in annotations.items()]
+    return patch
+
+
+class _Change(Struct, frozen=True, gc=False):
+    part: str
+    resource: str
+    was: str
+    text: str
+
+    @property
+    def shown(self) -> str:
+        return f"{self.resource} {self.part[:-1]}"
+
+
+def _changes(part: str, old: Resources, new: Resources) -> Iterator[_Change]:
+    for resource, before, after, show in (
+        ("cpu", old.cpu_millicores, new.cpu_millicores, format_cpu),
+        ("memory", old.memory_bytes, new.memory_bytes, format_memory),
+    ):
+        if after is not None and after != before:
+            yield _Change(part, resource, "none" if before is None else show(before), show(after))
+
+
+def _operations(path: str, shape: ContainerSpecShape, changes: list[_Change]) -> Iterator[dict[str, Any]]:
+    if shape.resources is None:
+        yield _add(path, {})
+    for part in dict.fromkeys(one.part for one in changes):
+        if shape.resources is None or getattr(shape.resources, part) is None:
+            yield _add(f"{path}/{part}", {})
+    for one in changes:
+        yield _add(f"{path}/{one.part}/{one.resource}", one.text)
+
+
+def _containers(new: NewPod) -> Iterator[tuple[str, int, ContainerSpecShape, Container]]:
+    """The containers by place and number; the row has them in the same order, init containers first."""
+    spec = new.shape.spec
+    first = len(spec.init_containers or ())
+    for number, (shape, container) in enumerate(
+        zip([*(spec.init_containers or ()), *spec.containers], new.pod.containers, strict=True)
+    ):
+        if container.kind is ContainerKind.APP:
+            yield "containers", number - first, shape, container
+        else:
+            yield "initContainers", number, shape, container
+
+
+def _add(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _shown(text: str) -> str:
+    """As the API server passes it on to people: short, and nothing that moves a cursor."""
+    return "".join(one if one.isprintable() else "?" for one in text)[:_MOST_WARNING]

@@ -1,0 +1,34 @@
+"""What can be set for the admission webhook."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """Gives pods their size when they are created, as recommendations and stated sizes ask."""
+
+    recommender_names: tuple[str, ...] = ("elastipod",)
+    """Only VerticalPodAutoscalers that chose one of these recommenders count; `default` replaces upstream's."""
+    namespaces_off: tuple[str, ...] = ()
+    """Namespaces whose pods are never touched."""
+    webhook_host: str = "127.0.0.1"
+    """Where the API server's requests are taken, by TLS; `0.0.0.0` in a pod."""
+    webhook_port: int = 8443
+    """The port of these; 0 takes any that is free."""
+    certificate_folder: str = "/etc/elastipod/tls"
+    """Where tls.crt and tls.key lie, as a Secret of type kubernetes.io/tls is mounted."""
+    interval_seconds: float = 5.0
+    """How often the certificate's files are looked at."""
+    request_seconds: float = 1.0
+    """A request that takes longer is given up, and the pod is created as its template says."""
+    owner_wait_seconds: float = 0.25
+    """How long a pod waits for its owner, which may be younger than what we have heard of the cluster."""
+
+    def __post_init__(self) -> None:
+        for name in ("interval_seconds", "request_seconds"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0")
+        if not 0 <= self.webhook_port <= 65_535:
+            raise ValueError(f"webhook_port is {self.webhook_port}; it can be 0 to 65535")
+        if not 0 <= self.owner_wait_seconds < self.request_seconds:
+            raise ValueError("owner_wait_seconds must be at least 0 and below request_seconds")

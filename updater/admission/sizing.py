@@ -1,0 +1,144 @@
+"""The size of a pod that is being created.
+
+Owns which statements count at creation and what stands against a size. How a wanted request becomes request and limit
+is shape.py's matter, the same for running pods.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.api import UpdateMode
+from elastipod.limits import Quota
+from elastipod.pods import Pod, QosClass
+from elastipod.reasons import Reason
+from updater.plan import unclaimed
+from updater.precheck import limit_range_problem, quota_problem, resized
+from updater.shape import advised_size, kept_apart, qos_class, stated_size, with_sizes
+from updater.sizes import Size, Sizes, size_of
+from updater.wishes import Facts
+
+_MOST_ROUNDS: Final = 4
+
+
+class Sizing(Struct, frozen=True, gc=False):
+    """The sizes of the containers that change, and why; none where the pod stays as it is."""
+
+    reason: Reason
+    sizes: dict[str, Size] = {}
+    message: str = ""
+    notes: tuple[Reason, ...] = ()
+    """What cut the sizes down or lifted them."""
+
+
+def size_at_creation(pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = ()) -> Sizing:
+    """What a new pod gets: all it is advised or stated, or nothing. Asked again about its answer, it adds nothing."""
+    pod = _classed(pod)
+    obstacle = _obstacle(pod, facts)
+    if obstacle is not None:
+        return obstacle
+    notes: list[Reason] = []
+    sized = pod
+    for _ in range(_MOST_ROUNDS):
+        goal = _goal(sized, facts, notes)
+        kept = goal if sized.qos_class is QosClass.BEST_EFFORT else kept_apart(sized, goal, facts.stated)
+        if kept is None:
+            return Sizing(Reason.QOS_CLASS, message=f"the pod is {pod.qos_class} and would not stay so")
+        before, sized = sized, _with(sized, kept)
+        if sized == before:
+            break
+    else:
+        return Sizing(Reason.QOS_CLASS, message=f"no size keeps the pod {pod.qos_class}")
+    sizes = {
+        new.name: size_of(new)
+        for old, new in zip(pod.containers, sized.containers, strict=True)
+        if size_of(old) != size_of(new)
+    }
+    if not sizes:
+        return Sizing(_why_none(facts, notes), notes=tuple(dict.fromkeys(notes)))
+    return _refusal(pod, sizes, facts, quotas) or Sizing(
+        Reason.SIZED_AT_CREATION, sizes, notes=tuple(dict.fromkeys(notes))
+    )
+
+
+def _obstacle(pod: Pod, facts: Facts) -> Sizing | None:
+    if facts.stated_problem:
+        return Sizing(Reason.BAD_VALUE, message=facts.stated_problem)
+    if facts.advice is None and not facts.stated:
+        return Sizing(unclaimed(facts), message=facts.foreign)
+    if pod.is_mirror:
+        return Sizing(Reason.MIRROR_POD)
+    if pod.has_pod_level_resources:
+        return Sizing(Reason.UNSUPPORTED_POD, message="its resources are set for the pod as a whole")
+    if len({one.name for one in pod.containers}) != len(pod.containers):
+        return Sizing(Reason.BAD_VALUE, message="two containers have the same name")
+    return None
+
+
+def _goal(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Size]:
+    """The target, for each container that has one: a new pod has no usage yet that could speak against it."""
+    advised = facts.advice.containers if facts.advice is not None and facts.advice.mode is not UpdateMode.OFF else {}
+    goal: dict[str, Size] = {}
+    for container in pod.sized_containers:
+        stated, advice = facts.stated.get(container.name), advised.get(container.name)
+        if stated is not None:
+            goal[container.name] = stated_size(container, stated)
+        elif advice is None:
+            continue
+        elif pod.qos_class is QosClass.GUARANTEED and not advice.moves_limits:
+            notes.append(Reason.KEPT_QOS_CLASS)
+        else:
+            goal[container.name] = advised_size(container, advice, advice.target, facts.bounds, notes)
+    return goal
+
+
+def _refusal(pod: Pod, sizes: Sizes, facts: Facts, quotas: tuple[Quota, ...]) -> Sizing | None:
+    """Why the API server would refuse a pod of these sizes; nobody's pod shall fail for our sake."""
+    for name, size in sizes.items():
+        if not _is_sound(size):
+            return Sizing(Reason.CAPPED_BY_LIMIT, message=f"container {name}: the request would pass its limit")
+    problem = limit_range_problem(pod, sizes, facts.limit_ranges)
+    if problem:
+        return Sizing(Reason.LIMIT_RANGE, message=problem)
+    requests, limits = resized(pod, sizes)
+    need = {
+        "requests.cpu": requests.cpu,
+        "requests.memory": requests.memory,
+        "limits.cpu": limits.cpu,
+        "limits.memory": limits.memory,
+    }
+    problem = quota_problem(need, quotas, {})
+    return Sizing(Reason.QUOTA_EXCEEDED, message=problem) if problem else None
+
+
+def _is_sound(size: Size) -> bool:
+    requests, limits = size.requests, size.limits
+    return (limits.cpu_millicores is None or requests.cpu <= limits.cpu) and (
+        limits.memory_bytes is None or requests.memory <= limits.memory
+    )
+
+
+def _why_none(facts: Facts, notes: list[Reason]) -> Reason:
+    if facts.advice is None or facts.stated:
+        return Reason.DONE
+    if facts.advice.mode is UpdateMode.OFF:
+        return Reason.MODE_OFF
+    if not facts.advice.containers:
+        return Reason.NO_RECOMMENDATION
+    return notes[-1] if notes else Reason.DONE
+
+
+def _with(pod: Pod, sizes: Sizes) -> Pod:
+    """The pod with these sizes."""
+    containers = tuple(
+        one if size is None else msgspec.structs.replace(one, requests=size.requests, limits=size.limits)
+        for one in pod.containers
+        for size in (sizes.get(one.name),)
+    )
+    return _classed(msgspec.structs.replace(pod, containers=containers))
+
+
+def _classed(pod: Pod) -> Pod:
+    """The pod with the QoS class that its containers give it; a new pod's status says nothing that counts."""
+    return msgspec.structs.replace(pod, qos_class=qos_class(with_sizes(pod, {})))

@@ -1,0 +1,185 @@
+"""The HTTPS endpoint that the API server posts AdmissionReviews to.
+
+Owns the sockets and their bounds: how large, how slow and how many requests may be. h11 owns the protocol. What is not
+answered in time or form is refused by its HTTP status, on which the API server creates the pod as it is
+(failurePolicy Ignore). What is answered is service.py's matter.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+import h11
+
+from elastipod.telemetry import Metrics, get_logger
+from updater.admission.review import BadReview
+
+log = get_logger(__name__)
+
+Admit = Callable[[bytes], Awaitable[bytes]]
+"""From the body of a review to the body of its answer. Raises BadReview."""
+
+PATH: Final = "/mutate"
+MOST_BYTES: Final = 4 * 1024 * 1024
+_MOST_CONNECTIONS: Final = 2_000
+_MOST_HEADER: Final = 16_384
+_READ_BYTES: Final = 65_536
+_FIRST_SECONDS: Final = 10.0
+"""How long a new connection may say nothing."""
+_IDLE_SECONDS: Final = 300.0
+"""How long a kept one may: longer than API servers keep theirs, so that they are the ones to close."""
+_CLOSE_SECONDS: Final = 2.0
+
+
+class Refused(Exception):
+    """A request that gets no answer but a status and a reason."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Webhook:
+    """Listens, and answers by `admit`. `port` is what was bound (useful when 0 was asked for)."""
+
+    def __init__(self, admit: Admit, request_seconds: float, metrics: Metrics) -> None:
+        self.port = 0
+        self._admit = admit
+        self._request_seconds = request_seconds
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+        self._refused = metrics.counter("admission_refused", "Requests without an answer, by HTTP status", "status")
+
+    @property
+    def is_listening(self) -> bool:
+        return self._server is not None
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext) -> None:
+        """Listen. Raises OSError where the port is taken."""
+        self._server = await asyncio.start_server(
+            self._serve,
+            host,
+            port,
+            ssl=context,
+            limit=_READ_BYTES,
+            backlog=1024,
+            ssl_handshake_timeout=_CLOSE_SECONDS,
+            ssl_shutdown_timeout=_CLOSE_SECONDS,
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Take no more connections, give those at work their time, and end them all."""
+        if self._server is None:
+            return
+        self._server.close()
+        if self._open:
+            await asyncio.wait(set(self._open), timeout=self._request_seconds)
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._open) >= _MOST_CONNECTIONS:
+            self._refused.labels(status="none").inc()
+            writer.transport.abort()
+            return
+        self._open.add(task)
+        try:
+            with suppress(OSError, TimeoutError, h11.RemoteProtocolError):
+                await self._answer_all(reader, writer)
+        finally:
+            self._open.discard(task)
+            writer.close()
+            with suppress(OSError, TimeoutError):
+                await writer.wait_closed()
+
+    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Request by request, until either side has enough."""
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER)
+        patience = _FIRST_SECONDS
+        while True:
+            if not http.trailing_data[0]:
+                async with asyncio.timeout(patience):
+                    http.receive_data(await reader.read(_READ_BYTES))
+            patience = _IDLE_SECONDS
+            status, body = 200, b""
+            try:
+                async with asyncio.timeout(self._request_seconds):
+                    asked = await _read(http, reader, writer)
+                    if asked is None:
+                        return
+                    body = await self._admit(asked)
+            except Refused as refused:
+                status, body = refused.status, str(refused).encode()
+            except BadReview as bad:
+                status, body = 400, str(bad).encode()
+            except h11.RemoteProtocolError as error:
+                status, body = error.error_status_hint, str(error).encode()
+            except TimeoutError:
+                status, body = 408, b"the request took too long"
+            if status != 200:
+                self._refused.labels(status=str(status)).inc()
+                log.info("request refused", status=status, why=body.decode("utf-8", "replace"))
+            writer.write(_response(http, status, body))
+            await writer.drain()
+            if http.our_state is not h11.DONE:
+                return
+            http.start_next_cycle()
+
+
+async def _read(http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | None:
+    """The body of the next request; None where the other side has gone. Raises Refused."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            if http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                writer.write(http.send(go_on) or b"")
+            http.receive_data(await reader.read(_READ_BYTES))
+        elif isinstance(event, h11.Request):
+            _check(event)
+        elif isinstance(event, h11.Data):
+            size += len(event.data)
+            if size > MOST_BYTES:
+                raise Refused(413, f"at most {MOST_BYTES} bytes are taken")
+            pieces.append(bytes(event.data))
+        elif isinstance(event, h11.EndOfMessage):
+            return b"".join(pieces)
+        else:
+            return None
+
+
+def _check(request: h11.Request) -> None:
+    """That it is a review that can be read, before its body is. Raises Refused."""
+    headers = dict(request.headers)
+    if request.target.partition(b"?")[0] != PATH.encode():
+        raise Refused(404, f"there is only {PATH}")
+    if request.method != b"POST":
+        raise Refused(405, "an AdmissionReview is posted")
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
+        raise Refused(415, "Content-Type must be application/json")
+    if b"content-encoding" in headers:
+        raise Refused(415, "a body must not be compressed")
+    if int(headers.get(b"content-length", b"0")) > MOST_BYTES:
+        raise Refused(413, f"at most {MOST_BYTES} bytes are taken")
+
+
+def _response(http: h11.Connection, status: int, body: bytes) -> bytes:
+    """An answer; the connection ends after one that is not 200, as its body may not have been read."""
+    content_type = "application/json" if status == 200 else "text/plain; charset=utf-8"
+    headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
+    if status != 200:
+        headers.append(("Connection", "close"))
+    parts = [
+        http.send(h11.Response(status_code=status, headers=headers)),
+        http.send(h11.Data(data=body)),
+        http.send(h11.EndOfMessage()),
+    ]
+    return b"".join(part for part in parts if part)
