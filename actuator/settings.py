@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from actuator.spikes import SpikeRules
 from elastipod.policy import Ceiling, SpikeMode
-from elastipod.quantities import QuantityError, parse_memory
+from elastipod.quantities import QuantityError, stated_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ActuatorSettings:
     def amount(self, name: str) -> int:
         """A setting that is an amount of memory, in bytes. Raises ValueError with its name."""
         try:
-            amount = parse_memory(getattr(self, name))
+            amount = stated_memory(getattr(self, name))
         except QuantityError as error:
             raise ValueError(f"{name}: {error}") from None
         if amount < 0:

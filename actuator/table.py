@@ -13,7 +13,7 @@ from elastipod.api import ElasticPolicy
 from elastipod.owners import topmost_workload
 from elastipod.pods import Container, Pod, QosClass, Workload
 from elastipod.policy import EffectivePolicy, SpikeMode, effective_policy
-from elastipod.quantities import QuantityError, parse_memory
+from elastipod.quantities import QuantityError, stated_memory
 from elastipod.reasons import Reason
 
 SPIKE_MAX_ANNOTATION: Final = "elastipod.io/memory-spike-max"
@@ -169,7 +169,7 @@ def _stated_most(pod: Pod) -> tuple[int | None, str]:
     if text is None:
         return None, ""
     try:
-        most = parse_memory(text)
+        most = stated_memory(text)
     except QuantityError as error:
         return None, f"annotation {SPIKE_MAX_ANNOTATION}: {error}"
     if most <= 0:

@@ -11,7 +11,7 @@ from typing import Final
 
 from elastipod.api import SPIKE_ANNOTATION, ElasticPolicy
 from elastipod.pods import Pod, Workload
-from elastipod.quantities import QuantityError, parse_memory
+from elastipod.quantities import QuantityError, stated_memory
 
 DONATE_ANNOTATION: Final = "elastipod.io/donate"
 """On a pod: `true` or `false`, whether it may give room it does not use."""
@@ -139,7 +139,7 @@ def _spike_bound(chosen: list[ElasticPolicy], most: int | None, problems: list[s
         if spike is None or spike.max_allowed is None:
             continue
         try:
-            bound = parse_memory(str(spike.max_allowed))
+            bound = stated_memory(str(spike.max_allowed))
             if bound < 0:
                 raise QuantityError(f"{bound} is negative: write an amount such as 2Gi")
         except QuantityError as error:

@@ -13,6 +13,7 @@ MAX_QUANTITY: Final = 2**63 - 1
 """Larger amounts saturate here, as in apimachinery."""
 
 _NANO: Final = 1_000_000_000
+_PAGE_BYTES: Final = 4096
 _MAX_NANO: Final = MAX_QUANTITY * _NANO
 _MAX_TEXT: Final = 64
 _GRAMMAR: Final = re.compile(
@@ -107,6 +108,17 @@ def parse_cpu(text: str) -> int:
 def parse_memory(text: str) -> int:
     """Bytes, rounded up. Raises QuantityError."""
     return _units(text, _NANO)
+
+
+def stated_memory(text: str) -> int:
+    """Bytes as a person states them: less than a page is meant by nobody, and refused. Raises QuantityError."""
+    amount = parse_memory(text)
+    if 0 < amount < _PAGE_BYTES:
+        exact = parse_nano(text) / _NANO
+        number = text[:_MAX_TEXT].rstrip("numkKi")
+        hint = f"did you mean {number}Mi?" if number.replace(".", "", 1).isdecimal() else "write it like 128Mi"
+        raise QuantityError(f"{text[:_MAX_TEXT]} means {exact:g} byte{'s' if exact > 1 else ''}; {hint}")
+    return amount
 
 
 def _units(text: str, unit_nano: int) -> int:

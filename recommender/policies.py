@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from elastipod.api import ContainerPolicy, ResourceList
-from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory, parse_nano
+from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_nano, stated_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _amounts(name: str, amounts: ResourceList | None, problems: list[str]) -> Re
             return None
         return amount
 
-    return Resources(read("cpu", parse_cpu), read("memory", parse_memory))
+    return Resources(read("cpu", parse_cpu), read("memory", stated_memory))
 
 
 def _number(name: str, text: str | float | None, problems: list[str]) -> float | None:

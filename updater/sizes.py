@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from elastipod.api import RESOURCES_ANNOTATION, Autoscaler, UpdateMode, resources
 from elastipod.pods import OWN_PREFIX, Container
-from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
+from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
 
 ASKED_ANNOTATION: Final = f"{OWN_PREFIX}resources-asked-at"
 """Beside the size: when a person asked for it with `elastipod resize`."""
@@ -166,7 +166,7 @@ def _amounts(where: str, found: Any) -> Resources:
         if key not in ("cpu", "memory"):
             raise BadSize(f"{where}.{key[:63]} can not be resized: only cpu and memory can")
     cpu = _amount(f"{where}.cpu", found["cpu"], parse_cpu, _MOST_CPU) if "cpu" in found else None
-    memory = _amount(f"{where}.memory", found["memory"], parse_memory, _MOST_MEMORY) if "memory" in found else None
+    memory = _amount(f"{where}.memory", found["memory"], stated_memory, _MOST_MEMORY) if "memory" in found else None
     return Resources(cpu, memory)
 
 

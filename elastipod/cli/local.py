@@ -22,7 +22,7 @@ from elastipod.cli.output import print_facts, print_rows
 from elastipod.clock import Clock, SystemClock
 from elastipod.localcluster.folder import ClusterError, ClusterFacts, read_facts, running_pid
 from elastipod.localcluster.node.runfolder import started_ticks
-from elastipod.quantities import QuantityError, parse_cpu, parse_memory
+from elastipod.quantities import QuantityError, parse_cpu, stated_memory
 
 if TYPE_CHECKING:
     from elastipod.cli.running import Wanted
@@ -74,7 +74,7 @@ def up(
         simulated,
         nodes,
         _amount("--cpu", cpu, parse_cpu) or (os.cpu_count() or 1) * 1000,
-        _amount("--memory", memory, parse_memory) or _machine_memory(),
+        _amount("--memory", memory, stated_memory) or _machine_memory(),
         not without_parts,
     )
     try:

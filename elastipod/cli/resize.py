@@ -36,7 +36,7 @@ from elastipod.kube.resources import (
 )
 from elastipod.kube.rows import decode_limit_range, decode_pod, decode_quota
 from elastipod.pods import Pod, Workload
-from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
+from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
 from elastipod.reasons import Reason
 from updater.asking import Answer, Outlook, answer_for
 from updater.attempt import Failed
@@ -89,7 +89,7 @@ def resize(
 
     Requests and limits move together as the QoS class demands. Exit code: 0 in force, 1 refused, 3 waiting.
     """
-    amounts = Resources(_amount("--cpu", cpu, parse_cpu), _amount("--memory", memory, parse_memory))
+    amounts = Resources(_amount("--cpu", cpu, parse_cpu), _amount("--memory", memory, stated_memory))
     if amounts.is_empty:
         raise typer.BadParameter("say how much: --cpu, --memory or both")
     resource, name = _target(target)

@@ -205,7 +205,8 @@ def test_each_no_has_one_reason_and_what_may_pass_is_asked_again(error: Any, rea
 @pytest.mark.parametrize(
     ("name", "value"),
     [("memory_spike", "Maybe"), ("hold_seconds", 0.0), ("hold_seconds", float("nan")), ("hold_seconds", 1e9),
-     ("step_least", "many"), ("node_reserve", "-1"), ("memory_spike_max", "1e"), ("gap_fraction", 2.0), ("rescues", 0)],
+     ("step_least", "many"), ("step_least", "16m"), ("node_reserve", "-1"), ("memory_spike_max", "1e"),
+     ("gap_fraction", 2.0), ("rescues", 0)],
 )  # fmt: skip
 def test_a_bad_setting_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ValueError, match=name):

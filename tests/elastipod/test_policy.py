@@ -66,6 +66,12 @@ def test_what_can_not_be_understood_is_named_and_does_not_count() -> None:
     ]
 
 
+def test_a_bound_of_a_fraction_of_a_byte_does_not_count() -> None:
+    found = effective_policy(pod(), WEB, [policy("all", spike="Pause", most="512m")], Ceiling())
+    assert found.spike_max_bytes is None
+    assert "did you mean 512Mi?" in found.problems[0]
+
+
 selectors = st.none() | st.builds(
     WorkloadSelector,
     kind=st.sampled_from([None, "Deployment", "Job"]),

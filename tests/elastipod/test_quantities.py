@@ -18,6 +18,7 @@ from elastipod.quantities import (
     parse_memory,
     parse_nano,
     show_memory,
+    stated_memory,
 )
 
 
@@ -48,6 +49,34 @@ def test_every_form_people_write_is_read_exactly_r21(text: str, amount: str) -> 
 def test_what_is_no_quantity_is_refused_with_the_text(text: str) -> None:
     with pytest.raises(QuantityError, match="is not a quantity"):
         parse_nano(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("100m", "100m means 0.1 byte; did you mean 100Mi?"),
+        ("1500m", "1500m means 1.5 bytes; did you mean 1500Mi?"),
+        ("0.5", "0.5 means 0.5 byte; did you mean 0.5Mi?"),
+        ("512", "512 means 512 bytes; did you mean 512Mi?"),
+        ("1Ki", "1Ki means 1024 bytes; did you mean 1Mi?"),
+        ("2e3", "2e3 means 2000 bytes; write it like 128Mi"),
+    ],
+)
+def test_less_memory_than_a_page_is_a_slip_of_the_pen(text: str, says: str) -> None:
+    with pytest.raises(QuantityError) as told:
+        stated_memory(text)
+    assert str(told.value) == says
+
+
+@given(st.sampled_from(["0", "-100m", "4Ki", "731815514666m", "1Gi", "x", "1e18"]) | st.text(max_size=12))
+def test_any_other_memory_is_as_kubernetes_reads_it(text: str) -> None:
+    try:
+        amount = stated_memory(text)
+    except QuantityError as error:
+        assert "means" in str(error) or "is not a quantity" in str(error)
+    else:
+        assert amount == parse_memory(text)
+        assert amount <= 0 or amount >= 4096
 
 
 @pytest.mark.parametrize("text", ["1e1000000", "9223372036854775808", "9" * 10_000_000, "1e99999999999", "8Ei"])

@@ -110,6 +110,12 @@ def test_a_containers_own_policy_is_not_merged_with_the_one_for_all() -> None:
     assert found.problems == ("spec.resourcePolicy.containerPolicies[2]: 'app' has one before",)
 
 
+def test_a_bound_of_a_fraction_of_a_byte_is_refused_by_name() -> None:
+    found = claim(resourcePolicy={"containerPolicies": [{"containerName": "app", "maxAllowed": {"memory": "512m"}}]})
+    assert found.policy("app").max_allowed == Resources()
+    assert "maxAllowed.memory: 512m means 0.512 byte; did you mean 512Mi?" in found.problems[0]
+
+
 def test_a_claim_with_only_a_target_has_defaults_r70() -> None:
     body = autoscaler_json()
     del body["spec"]["recommenders"]

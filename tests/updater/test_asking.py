@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from elastipod.api import RESOURCES_ANNOTATION
 from elastipod.cli.resize import Asked, Resizing, _amount, _target, exit_code
+from elastipod.cli.verbs import command
 from elastipod.kube.errors import NotFound
 from elastipod.kube.resources import DEPLOYMENTS, PODS, STATEFUL_SETS
 from elastipod.quantities import parse_cpu
@@ -174,6 +176,12 @@ def test_an_amount_is_refused_by_its_options_name() -> None:
     for bad in ("lots", "0", "-1", "1e999x"):
         with pytest.raises(typer.BadParameter, match="--cpu"):
             _amount("--cpu", bad, parse_cpu)
+
+
+def test_memory_in_thousandths_of_a_byte_is_refused() -> None:
+    answer = CliRunner().invoke(command(), ["resize", "web-0", "--memory", "100m"])
+    assert answer.exit_code == 2
+    assert "did you mean 100Mi?" in answer.output
 
 
 def test_the_exit_code_is_the_worst() -> None:

@@ -56,6 +56,7 @@ def test_a_stated_size_is_read_by_container() -> None:
         ('{"app": {"limits": {"cpu": 0}}}', "elastipod.io/resources.app.limits.cpu is 0"),
         ('{"app": {"limits": {"cpu": true}}}', "elastipod.io/resources.app.limits.cpu must be a quantity"),
         ('{"app": {"requests": {"memory": "-1Gi"}}}', "elastipod.io/resources.app.requests.memory is -1Gi"),
+        ('{"app": {"limits": {"memory": "512m"}}}', "elastipod.io/resources.app.limits.memory: 512m means 0.512 byte"),
         ('{"app": {"requests": {"cpu": 2}, "limits": {"cpu": 1}}}', "elastipod.io/resources.app.requests.cpu is above"),
     ],
 )
