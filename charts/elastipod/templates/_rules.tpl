@@ -1,0 +1,123 @@
+{{/*
+What each component may do: what its code calls, and no more. Rules of objects that lie in namespaces, then of those
+that do not, which no Role can give.
+*/}}
+
+{{- define "elastipod.rules.recommender" -}}
+- apiGroups: [""]
+  resources: [pods, limitranges]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments, replicasets, statefulsets, daemonsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs, cronjobs]
+  verbs: [list, watch]
+- apiGroups: [metrics.k8s.io]
+  resources: [pods]
+  verbs: [list]
+- apiGroups: [autoscaling.k8s.io]
+  resources: [verticalpodautoscalers]
+  verbs: [list, watch]
+- apiGroups: [autoscaling.k8s.io]
+  resources: [verticalpodautoscalers/status]
+  verbs: [patch]
+- apiGroups: [autoscaling.k8s.io]
+  resources: [verticalpodautoscalercheckpoints]
+  verbs: [list, create, patch, delete]
+{{- end -}}
+
+{{- define "elastipod.rules.updater" -}}
+- apiGroups: [""]
+  resources: [pods, limitranges, resourcequotas]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [pods/resize]
+  verbs: [patch]
+{{- if .Values.updater.evictions }}
+- apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+{{- end }}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create]
+- apiGroups: [apps]
+  resources: [deployments, replicasets, statefulsets, daemonsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs, cronjobs]
+  verbs: [list, watch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch]
+- apiGroups: [metrics.k8s.io]
+  resources: [pods]
+  verbs: [get, list]
+- apiGroups: [autoscaling.k8s.io]
+  resources: [verticalpodautoscalers]
+  verbs: [list, watch]
+- apiGroups: [elastipod.io]
+  resources: [elasticpolicies]
+  verbs: [list, watch]
+{{- end -}}
+
+{{- define "elastipod.rules.admission" -}}
+- apiGroups: [""]
+  resources: [limitranges, resourcequotas]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments, replicasets, statefulsets, daemonsets]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs, cronjobs]
+  verbs: [list, watch]
+- apiGroups: [autoscaling.k8s.io]
+  resources: [verticalpodautoscalers]
+  verbs: [list, watch]
+{{- end -}}
+
+{{- define "elastipod.rules.actuator" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [pods/resize]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create]
+- apiGroups: [elastipod.io]
+  resources: [elasticpolicies]
+  verbs: [list, watch]
+{{- end -}}
+
+{{- define "elastipod.clusterRules.recommender" -}}
+{{ include "elastipod.nodeRules" . }}
+{{- end -}}
+
+{{- define "elastipod.clusterRules.updater" -}}
+{{ include "elastipod.nodeRules" . }}
+{{- end -}}
+
+{{- define "elastipod.nodeRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list, watch]
+{{- end -}}
+
+{{- define "elastipod.clusterRules.admission" -}}{{- end -}}
+
+{{- define "elastipod.clusterRules.actuator" -}}
+- apiGroups: [elastipod.io]
+  resources: [elasticnodes]
+  verbs: [create{{ if .Values.actuator.settings.direct }}, list, watch{{ end }}]
+- apiGroups: [elastipod.io]
+  resources: [elasticnodes/status]
+  verbs: [patch]
+{{- if .Values.actuator.settings.direct }}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get]
+{{- end }}
+{{- end -}}
