@@ -44,16 +44,22 @@ class Health:
     started_at: float
     last_success_at: float | None = None
     last_error: str = ""
+    is_standing_by: bool = False
+    """Another leads: there is nothing to run, and nothing is wrong."""
 
     def is_alive(self, now: float) -> bool:
-        """Whether a run succeeded within five intervals, or the process is that young."""
+        """Whether a run succeeded within five intervals, or the part is at work for less, or not yet."""
         since = self.started_at if self.last_success_at is None else self.last_success_at
-        return now - since <= max(5 * self.interval_seconds, 60.0)
+        return self.is_standing_by or now - since <= max(5 * self.interval_seconds, 60.0)
 
     @property
     def is_ready(self) -> bool:
-        """Whether a run has succeeded at all."""
-        return self.last_success_at is not None
+        """Whether a run has succeeded at all, or could as soon as we lead."""
+        return self.is_standing_by or self.last_success_at is not None
+
+    def begin(self, interval_seconds: float, now: float) -> None:
+        """The part is at work from now on."""
+        self.interval_seconds, self.started_at, self.is_standing_by = interval_seconds, now, False
 
 
 Ticker = Callable[[float, Callable[[], None]], Coroutine[Any, Any, None]]

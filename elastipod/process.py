@@ -137,14 +137,15 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     working = _Working()
-    health = Health(60.0, clock.monotonic())
+    health = Health(60.0, clock.monotonic(), is_standing_by=elects_leader)
     serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
     await serving.start(own.listen_host, own.listen_port)
-    address = f"http://{own.listen_host}:{serving.port}"
+    host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host
+    address = f"http://{host}:{serving.port}"
 
     async def work(to: Connection) -> None:
         part = working.part = make(Surroundings(to, clock, settings, metrics, address))
-        health.interval_seconds = part.interval_seconds
+        health.begin(part.interval_seconds, clock.monotonic())
         try:
             await run_part(part, clock, ticker, health)
         finally:

@@ -70,3 +70,17 @@ def test_health_is_lost_after_five_intervals_without_success() -> None:
     health = Health(interval_seconds=60, started_at=0, last_success_at=100)
     assert health.is_alive(400)
     assert not health.is_alive(401)
+
+
+def test_a_part_that_stands_by_is_alive_and_ready_for_as_long_as_it_does() -> None:
+    health = Health(interval_seconds=60, started_at=0, is_standing_by=True)
+    assert health.is_alive(now=1_000_000)
+    assert health.is_ready
+
+
+def test_a_part_has_its_time_from_when_it_is_at_work() -> None:
+    health = Health(interval_seconds=60, started_at=0, is_standing_by=True)
+    health.begin(interval_seconds=20, now=1_000_000)
+    assert not health.is_ready
+    assert health.is_alive(now=1_000_100)
+    assert not health.is_alive(now=1_000_101)
