@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
+from actuator.telling import HEARTBEAT_SECONDS
 from elastipod.cli.cluster import Picture
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
@@ -22,18 +23,29 @@ from elastipod.kube.rows import BadObject
 
 PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
 _ANSWER_SECONDS: Final = 2.0
+_LATE_SECONDS: Final = 60.0
+"""By how much a heartbeat may be late: a run takes its time, and the API server may not answer at once."""
 _MOST_BYTES: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class RunningPart:
-    """A part of elastipod as the cluster knows it; `heard_at` is Unix seconds."""
+    """A part of elastipod as the cluster knows it; `heard_at` is Unix seconds.
+
+    An actuator speaks when it has something new to say, and else in minutes only; a leader renews its Lease in seconds.
+    """
 
     name: str
     holder: str = ""
     address: str = ""
     heard_at: float | None = None
     node: str = ""
+    silent_after_seconds: float = HEARTBEAT_SECONDS + _LATE_SECONDS
+    """How long it says nothing while it is well."""
+
+    def is_silent(self, now: float) -> bool:
+        """Whether it would have been heard if it were well."""
+        return self.heard_at is None or now - self.heard_at > self.silent_after_seconds
 
 
 class _Meta(Struct, frozen=True):
@@ -43,6 +55,7 @@ class _Meta(Struct, frozen=True):
 
 class _LeaseSpec(Struct, rename="camel", frozen=True):
     holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
     renew_time: str | None = None
 
 
@@ -92,7 +105,13 @@ def _decode_lease(raw: bytes | msgspec.Raw) -> RunningPart:
         raise BadObject(str(error)) from None
     address = (lease.metadata.annotations or {}).get(ADDRESS_ANNOTATION, "")
     name = lease.metadata.name.removeprefix("elastipod-")
-    return RunningPart(name, lease.spec.holder_identity or "", address, _instant(lease.spec.renew_time))
+    return RunningPart(
+        name,
+        lease.spec.holder_identity or "",
+        address,
+        _instant(lease.spec.renew_time),
+        silent_after_seconds=float(lease.spec.lease_duration_seconds or 0),
+    )
 
 
 def _instant(text: str | None) -> float | None:

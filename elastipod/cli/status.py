@@ -34,7 +34,7 @@ def status(
         print_facts(facts, output)
         return
     if facts["parts"]:
-        print_rows(facts["parts"], ("part", "node", "heard", "holder"), output, wide=("address",))
+        print_rows(facts["parts"], ("part", "node", "state", "heard", "holder"), output, wide=("address",))
     else:
         typer.echo("No part of elastipod has made itself known in this cluster.")
     typer.echo("")
@@ -59,6 +59,7 @@ def status_facts(picture: Picture, parts: list[RunningPart], now: float) -> dict
             {
                 "part": part.name,
                 "node": part.node,
+                "state": "silent" if part.is_silent(now) else "well",
                 "heard": "never" if part.heard_at is None else f"{max(now - part.heard_at, 0):.0f}s ago",
                 "holder": part.holder,
                 "address": part.address,

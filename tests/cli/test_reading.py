@@ -1,6 +1,7 @@
 """`elastipod recommend`, `explain` and `status`: what they print of a cluster, and how kubectl's options hold."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,11 @@ import pytest
 import yaml
 from aiohttp import web
 
+from actuator.telling import HEARTBEAT_SECONDS
+from elastipod.cli.cluster import Picture
+from elastipod.cli.parts import RunningPart
+from elastipod.cli.status import status_facts
+from elastipod.clock import SystemClock, to_rfc3339_micro
 from elastipod.kube.leadership import ADDRESS_ANNOTATION
 from tests.build import pod_json, running_status
 from tests.cli.cluster import Cluster, autoscaler_json, write_kubeconfig
@@ -211,6 +217,37 @@ def test_status_tells_of_parts_room_and_what_waits(cluster: Cluster) -> None:
     table = cluster.run("status")
     assert table.exit_code == 0
     assert "Deferred" in table.stdout
+
+
+def test_a_part_is_silent_only_when_it_should_have_spoken() -> None:
+    now = 1_000_000.0
+
+    def state(part: RunningPart) -> str:
+        found: str = status_facts(Picture([], [], [], [], {}), [part], now)["parts"][0]["state"]
+        return found
+
+    def actuator(seconds_ago: float) -> RunningPart:
+        return RunningPart("actuator", heard_at=now - seconds_ago, node="n1")
+
+    assert [state(actuator(age)) for age in (187.0, HEARTBEAT_SECONDS, HEARTBEAT_SECONDS + 61)] == [
+        "well",
+        "well",
+        "silent",
+    ]
+    leader = RunningPart("updater", heard_at=now - 14, silent_after_seconds=15)
+    assert state(leader) == "well"
+    assert state(replace(leader, heard_at=now - 16)) == "silent"
+    assert state(replace(leader, heard_at=None)) == "silent"
+
+
+def test_how_long_a_leader_may_be_silent_stands_in_its_lease(cluster: Cluster) -> None:
+    cluster.post(LEASES, lease("updater", ""))
+    (part,) = facts(cluster, "status")["parts"]
+    assert part["state"] == "silent"
+    renewed = {"spec": {"renewTime": to_rfc3339_micro(SystemClock().now())}}
+    cluster.patch(f"{LEASES}/elastipod-updater", renewed, MERGE)
+    (part,) = facts(cluster, "status")["parts"]
+    assert part["state"] == "well"
 
 
 def test_status_without_parts_says_so(cluster: Cluster) -> None:
