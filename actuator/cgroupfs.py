@@ -20,6 +20,7 @@ _NAME: Final = re.compile(r"[0-9A-Za-z_.:-]{1,255}", re.ASCII)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_BYTES: Final = 65_536
 _CONTROLLERS_V2: Final = ("memory", "cpu", "pids")
+_KUBEPODS: Final = ("kubepods.slice", "kubepods")
 
 
 class BadGroup(OSError):
@@ -63,14 +64,16 @@ class KeptFile:
 class CgroupFs:
     """The cgroups below `root` (where they are mounted) and `parent` (a folder in each hierarchy, ours alone).
 
-    `version` is 1 or 2; a hybrid mount counts as 1, where memory is. Raises NoCgroups.
+    `version` is 1 or 2; a hybrid mount counts as 1, where memory is. Of a hierarchy, it is enough to have the part that
+    holds pods at its place below `root`. Raises NoCgroups.
     """
 
     def __init__(self, root: str | Path = "/sys/fs/cgroup", parent: str = "") -> None:
         self.root = Path(root)
         self.parent = parent
-        self.version = 2 if (self.root / "cgroup.controllers").is_file() else 1
         self._parts = _parts(parent) if parent else []
+        tops = (self.root, *(self.root.joinpath(*self._parts, name) for name in _KUBEPODS))
+        self.version = 2 if any((top / "cgroup.controllers").is_file() for top in tops) else 1
         self._hierarchies = self._find_hierarchies()
 
     def _find_hierarchies(self) -> dict[str, Path]:

@@ -23,6 +23,26 @@ def test_a_node_gets_its_hands(tmp_path: Path) -> None:
     assert hands.processes("kubepods/none") == []
 
 
+@pytest.mark.parametrize(("parent", "kubepods"), [("", "kubepods"), ("", "kubepods.slice"), ("kubelet", "kubepods")])
+def test_on_v2_the_part_that_holds_pods_is_enough(tmp_path: Path, parent: str, kubepods: str) -> None:
+    group = f"{kubepods}/pod1/c1"
+    mounted = v2_tree(tmp_path / "cg", f"{parent}/{group}".strip("/"))
+    (mounted / "cgroup.controllers").unlink()
+    (mounted / parent / kubepods / "cgroup.controllers").write_text("cpu memory pids\n")
+    hands = NodeHands(mounted, parent)
+    assert hands.enforcement == "cgroup v2"
+    assert hands.memory_limit(group) == 100 * MIB
+
+
+def test_on_v1_the_part_that_holds_pods_is_enough(tmp_path: Path) -> None:
+    folder = tmp_path / "memory" / GROUP
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text(f"{64 * MIB}\n")
+    hands = NodeHands(tmp_path)
+    assert hands.enforcement == "cgroup v1"
+    assert hands.memory_limit(GROUP) == 64 * MIB
+
+
 def test_pressure_is_a_fraction_of_time(tmp_path: Path) -> None:
     assert NodeHands(v2_tree(tmp_path / "cg")).pressure(GROUP) == 0.125
 
