@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench vm kubernetes docs lock clean
+.PHONY: help setup demo test check bench vm cluster kubernetes docs lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench: setup ## speed and memory, each figure with its ratio to a stated floor
 
 vm: setup ## the spike tests in a virtual machine with cgroup v2 (needs qemu)
 	@$(BIN)/python -m pytest -m vm tests/node $(ARGS)
+
+cluster: setup ## tests in a real cluster with a node on this machine (needs root and `make kubernetes`)
+	@$(BIN)/python -m pytest -m cluster tests $(ARGS)
 
 kubernetes: setup ## build the programs of a real cluster that are missing (needs Go; a quarter of an hour, once)
 	@$(BIN)/python -m tests.kubernetes.binaries $(ARGS)

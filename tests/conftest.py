@@ -11,12 +11,14 @@ import pytest
 from hypothesis import settings
 
 from tests.kubernetes.apiserver import why_no_apiserver
+from tests.kubernetes.cluster import why_no_cluster
 
 # A machine that is busy with something else fails no test; and a run for CI repeats.
 settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("elastipod")
 
 _ran: set[str] = set()
+_figures: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ def why_no_vm() -> str:
 LEVELS = (
     Level("cgroups", "real processes in this machine's cgroups", why_no_cgroups),
     Level("apiserver", "real Kubernetes API server", why_no_apiserver),
+    Level("cluster", "real Kubernetes cluster with a node on this machine", why_no_cluster, target="cluster"),
     Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),
 )
 
@@ -80,6 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" and report.passed:
         _ran.update({level.name for level in LEVELS} & set(report.keywords))
+        _figures.extend(str(value) for name, value in report.user_properties if name == "figure")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -91,3 +95,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         why = level.reason(asked) or "none of its tests was asked for"
         told = "ran" if level.name in _ran else f"did not run ({why})"
         terminalreporter.write_line(f"{level.what}: {told}")
+    for figure in _figures:
+        terminalreporter.write_line(figure)

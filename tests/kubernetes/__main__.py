@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.binaries import Missing
+from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.processes import PREFIX, StartFailed, left_behind
 
-LEVELS = {2: ApiServer}
+LEVELS: dict[int, type[ApiServer]] = {2: ApiServer, 3: Cluster}
 
 
 def main() -> int:

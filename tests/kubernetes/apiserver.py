@@ -23,7 +23,7 @@ from tests.kubernetes import binaries
 from tests.kubernetes.calls import Calls
 from tests.kubernetes.certificates import Authority, why_no_certificates
 from tests.kubernetes.controlplane import ADMIN, ControlPlane
-from tests.kubernetes.processes import PREFIX, Processes, StateFolder, left_behind
+from tests.kubernetes.processes import Processes, StateFolder, left_behind
 
 _COMMAND_SECONDS: Final = 120.0
 
@@ -60,7 +60,7 @@ class ApiServer:
     """The administrator's."""
 
     def __init__(self, logs: Path | None = None) -> None:
-        self.logs = logs or Path(tempfile.mkdtemp(prefix=f"{PREFIX}logs-"))
+        self.logs = logs or Path(tempfile.mkdtemp(prefix="elastipod-logs-"))
         self.logs.mkdir(parents=True, exist_ok=True)
         self._keeps_logs = logs is not None
         self._ending = contextlib.ExitStack()

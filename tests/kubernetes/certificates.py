@@ -45,9 +45,9 @@ class Authority:
         return self._made(name, subject, extensions, signed=True)
 
     def signing_key(self, name: str) -> Path:
-        """A private key alone."""
+        """A private key alone, in the form that the API server reads."""
         key = self._folder / f"{name}.key"
-        _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(key))
+        _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(key))
         return key
 
     def _made(self, name: str, subject: str, extensions: list[str], *, signed: bool) -> Pair:

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from elastipod.clock import SystemClock
 from tests.kubernetes import binaries
 from tests.kubernetes.apiserver import ApiServer, why_no_apiserver
+from tests.kubernetes.calls import Json
 from tests.kubernetes.certificates import Authority
 from tests.kubernetes.controlplane import ADMIN, SERVICE_ADDRESS, ControlPlane
 from tests.kubernetes.images import make_images
@@ -26,6 +28,7 @@ ADDRESS: Final = "192.0.2.1"
 SUBNET: Final = "10.88.0.0/24"
 PORT: Final = 443
 READY_SECONDS: Final = 60.0
+_CLOCK: Final = SystemClock()
 _HERE: Final = Path(__file__).parent
 
 
@@ -39,15 +42,31 @@ def why_no_cluster() -> str:
     return why_no_apiserver() or why_no_node() or missing
 
 
+def sweep() -> None:
+    """Remove what dead clusters left: their folders and cgroups."""
+    for path in left_behind():
+        remove_cgroups(path.name)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def container_cgroup(pod: Json, container: str) -> str:
+    """Where a running container's cgroup lies below the node's root."""
+    [status] = [one for one in pod["status"]["containerStatuses"] if one["name"] == container]
+    quality = pod["status"]["qosClass"].lower()
+    between = "" if quality == "guaranteed" else f"/{quality}"
+    return f"kubepods{between}/pod{pod['metadata']['uid']}/{status['containerID'].removeprefix('containerd://')}"
+
+
 class Cluster(ApiServer):
     """Ready when its node is. Two at once do not see each other."""
 
     node: Node
+    ready_seconds: float
+    """From nothing to a node that is ready."""
 
     def start(self, ending: contextlib.ExitStack) -> None:
-        for path in left_behind():
-            remove_cgroups(path.name)
-            shutil.rmtree(path, ignore_errors=True)
+        began = _CLOCK.monotonic()
+        sweep()
         folder = StateFolder()
         ending.callback(folder.remove)
         ending.callback(remove_cgroups, folder.name)
@@ -72,6 +91,7 @@ class Cluster(ApiServer):
         wait_for(self._node_conditions, READY_SECONDS, "the node is ready", lambda found: found.get("Ready") == "True")
         accounts = "/api/v1/namespaces/default/serviceaccounts/default"
         wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, READY_SECONDS, "pods can be made")
+        self.ready_seconds = _CLOCK.monotonic() - began
 
     def start_kubelet(self) -> None:
         """At the start, or after a test has stopped it."""

@@ -5,12 +5,20 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import Cluster
 
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A real API server, shared: a test names what it makes for itself alone."""
     with ApiServer(tmp_path_factory.mktemp("apiserver-logs")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A whole cluster with a node on this machine, shared."""
+    with Cluster(tmp_path_factory.mktemp("cluster-logs")) as found:
         yield found
 
 

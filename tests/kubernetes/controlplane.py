@@ -23,6 +23,7 @@ CONTROLLERS: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 SERVICE_ADDRESS: Final = "10.0.0.1"
 """The address that pods know the API server by."""
+LOOPBACK: Final = "127.0.0.1"
 READY_SECONDS: Final = 60.0
 _AUDIT: Final = {
     "apiVersion": "audit.k8s.io/v1",
@@ -45,7 +46,7 @@ class ControlPlane:
     """What the API server listens on."""
     outside: str
     """Its URL as the tests see it."""
-    node_address: str = "127.0.0.1"
+    node_address: str = LOOPBACK
     nodes: tuple[str, ...] = ()
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -129,7 +130,7 @@ class ControlPlane:
 
     def _apiserver_flags(self) -> list[str]:
         names = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-        addresses = dict.fromkeys(("127.0.0.1", SERVICE_ADDRESS, self.node_address))
+        addresses = dict.fromkeys((LOOPBACK, SERVICE_ADDRESS, self.node_address))
         alternatives = [*(f"DNS:{name}" for name in names), *(f"IP:{address}" for address in addresses)]
         server = self.authority.issue("apiserver", "/CN=kube-apiserver", alternatives)
         client = self.authority.issue("client", "/O=system:masters/CN=kube-apiserver-client")
@@ -161,7 +162,8 @@ class ControlPlane:
             f"--kubelet-client-key={client.key}",
             f"--audit-policy-file={self._audit_policy()}",
             f"--audit-log-path={self.audit_log}",
-            "--shutdown-delay-duration=0s",
+            # An address of loopback is not to be told to pods, and there are none to tell.
+            *(["--endpoint-reconciler-type=none"] if self.node_address == LOOPBACK else []),
         ]
 
     def _token_file(self) -> Path:

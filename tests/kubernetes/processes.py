@@ -44,8 +44,10 @@ class StateFolder:
     """A folder that is one cluster's alone; its lock is held while any of the cluster's processes lives."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self.lock = _locked(self.path)
+        # Under its own name only once it is locked, or another start would take it for a dead cluster's.
+        unlocked = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+        self.lock = _locked(unlocked)
+        self.path = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
 
     @property
     def name(self) -> str:
@@ -90,15 +92,16 @@ class Processes:
         self, folder: StateFolder, logs: Path, launcher: Sequence[str] = (), sockets: Sequence[int] = ()
     ) -> None:
         self.logs = logs
-        self._keeper = subprocess.Popen(
-            [*launcher, sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(logs / "keeper.log").open("ab"),
-            text=True,
-            pass_fds=(folder.lock, *sockets),
-            start_new_session=True,
-        )
+        with (logs / "keeper.log").open("ab") as log:
+            self._keeper = subprocess.Popen(
+                [*launcher, sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                pass_fds=(folder.lock, *sockets),
+                start_new_session=True,
+            )
 
     @property
     def pid(self) -> int:
@@ -115,12 +118,15 @@ class Processes:
             environment=dict(environment or {}),
         )
 
-    def run(self, name: str, argv: Sequence[str], seconds: float = 60.0) -> None:
-        """Run a program to its good end. Raises StartFailed."""
+    def run(self, name: str, argv: Sequence[str], seconds: float = 60.0) -> str:
+        """Run a program to its good end, and return what it said. Raises StartFailed."""
+        log = self.logs / f"{name}.log"
+        before = log.stat().st_size if log.exists() else 0
         self.start(name, argv)
         code = wait_for(lambda: self.code(name), seconds, f"{name} ends", lambda code: code is not None)
         if code:
             raise StartFailed(f"{name} ended with {code}; {self.tail(name)}")
+        return log.read_bytes()[before:].decode("utf-8", "replace")
 
     def signal(self, name: str, number: int) -> None:
         self._ask(do="signal", name=name, number=int(number))
