@@ -1,11 +1,20 @@
 """Real clusters for tests, one of each level for a whole run; where their logs are is told with each failure."""
 
+import tempfile
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder for clusters of a test's own, with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="own-") as found:
+        yield Path(found)
 
 
 @pytest.fixture(scope="session")

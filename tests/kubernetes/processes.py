@@ -23,6 +23,8 @@ T = TypeVar("T")
 PREFIX: Final = "elastipod-kubernetes-"
 _CLOCK: Final = SystemClock()
 _LOOK_SECONDS: Final = 0.02
+_MOST_PATH: Final = 60
+"""A socket's path has at most 107 characters (unix(7))."""
 _LOG_BYTES: Final = 4_000
 
 
@@ -44,6 +46,9 @@ class StateFolder:
     """A folder that is one cluster's alone; its lock is held while any of the cluster's processes lives."""
 
     def __init__(self) -> None:
+        """Raises StartFailed."""
+        if len(tempfile.gettempdir()) > _MOST_PATH:
+            raise StartFailed(f"TMPDIR is too long for the sockets in it; at most {_MOST_PATH} characters")
         # Under its own name only once it is locked, or another start would take it for a dead cluster's.
         unlocked = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
         self.lock = _locked(unlocked)

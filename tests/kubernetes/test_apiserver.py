@@ -73,23 +73,23 @@ def test_two_at_once_do_not_see_each_other(api_server: ApiServer, tmp_path: Path
         assert api_server.calls.call("GET", "/api/v1/namespaces/only-here")[0] == 404
 
 
-def test_nothing_is_left_of_one_whose_owner_was_killed(tmp_path: Path) -> None:
+def test_nothing_is_left_of_one_whose_owner_was_killed(place: Path) -> None:
     owner = subprocess.Popen(
-        [sys.executable, "-m", "tests.kubernetes", "up", "--logs", str(tmp_path / "logs")],
+        [sys.executable, "-m", "tests.kubernetes", "up", "--logs", str(place / "logs")],
         stdout=subprocess.PIPE,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(place)},
     )
     assert owner.stdout is not None
     owner.stdout.readline()
-    assert _mention(tmp_path)
+    assert _mention(place)
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    wait_for(lambda: not _mention(tmp_path), 10, "its processes end")
+    wait_for(lambda: not _mention(place), 10, "its processes end")
 
 
-def test_one_that_can_not_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:
-    broken = tmp_path / "assets" / "kube-apiserver"
+def test_one_that_can_not_start_says_why_and_leaves_no_process(place: Path) -> None:
+    broken = place / "assets" / "kube-apiserver"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho the disk is on fire >&2; exit 3\n")
     broken.chmod(0o755)
@@ -98,13 +98,13 @@ def test_one_that_can_not_start_says_why_and_leaves_no_process(tmp_path: Path) -
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path), "KUBEBUILDER_ASSETS": str(broken.parent)},
+        env=os.environ | {"TMPDIR": str(place), "KUBEBUILDER_ASSETS": str(broken.parent)},
     )
     assert done.returncode == 1
     assert "kube-apiserver ended with 3" in done.stderr
     assert "the disk is on fire" in done.stderr
-    assert not _mention(tmp_path)
-    assert not list(tmp_path.glob("elastipod-kubernetes-*/etcd"))
+    assert not _mention(place)
+    assert not list(place.glob("elastipod-kubernetes-*/etcd"))
 
 
 def _mention(folder: Path) -> list[str]:

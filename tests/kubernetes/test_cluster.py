@@ -91,12 +91,12 @@ def test_usage_is_told_by_the_metrics_api(cluster: Cluster) -> None:
         assert [one["name"] for one in found["containers"]] == ["app"]
 
 
-def test_two_at_once_do_not_collide_and_a_killed_one_leaves_nothing(cluster: Cluster, tmp_path: Path) -> None:
+def test_two_at_once_do_not_collide_and_a_killed_one_leaves_nothing(cluster: Cluster, place: Path) -> None:
     before = _traces()
     other = subprocess.Popen(
-        [sys.executable, "-m", "tests.kubernetes", "up", "--level", "3", "--logs", str(tmp_path / "logs")],
+        [sys.executable, "-m", "tests.kubernetes", "up", "--level", "3", "--logs", str(place / "logs")],
         stdout=subprocess.PIPE,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(place)},
         text=True,
     )
     assert other.stdout is not None
@@ -110,17 +110,17 @@ def test_two_at_once_do_not_collide_and_a_killed_one_leaves_nothing(cluster: Clu
         other.send_signal(signal.SIGKILL)
         other.wait()
         other.stdout.close()
-        wait_for(lambda: _mention(tmp_path), 20, "all its processes end", lambda found: not found)
+        wait_for(lambda: _mention(place), 20, "all its processes end", lambda found: not found)
         assert read()["status"]["containerStatuses"][0]["restartCount"] == 0
     # Of files and cgroups the next start takes care.
     ended = subprocess.run(
         [sys.executable, "-c", "from tests.kubernetes.cluster import sweep; sweep()"],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(place)},
         check=True,
     )
     assert ended.returncode == 0
     assert _traces() == before
-    assert not list(tmp_path.glob(f"{PREFIX}*"))
+    assert not list(place.glob(f"{PREFIX}*"))
 
 
 def test_one_that_ends_leaves_nothing(tmp_path: Path) -> None:
