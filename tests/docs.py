@@ -1,4 +1,4 @@
-"""Writes what docs say of settings and reasons from the code; with --check only says whether it is current.
+"""Writes what docs and chart say of settings and reasons from the code; with --check only says whether it is current.
 
 python -m tests.docs [--check]
 """
@@ -14,6 +14,7 @@ from elastipod.process import ProcessSettings
 from elastipod.reasons import Reason
 from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
+from tests.charts.pages import pages
 from updater.admission.settings import AdmissionSettings
 from updater.settings import UpdaterSettings
 
@@ -67,11 +68,11 @@ def _shown(value: Any) -> str:
 
 def main() -> int:
     """Write the pages, or say which is old."""
-    wanted = {PAGE: settings_page(), OPERATING: operating_page(OPERATING.read_text("utf-8"))}
+    wanted = {PAGE: settings_page(), OPERATING: operating_page(OPERATING.read_text("utf-8")), **pages()}
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in sys.argv:
         for path in old:
-            sys.stderr.write(f"docs/{path.name} is not what the code says; run: make docs\n")
+            sys.stderr.write(f"{path.relative_to(DOCS.parent)} is not what the code says; run: make docs\n")
         return 1 if old else 0
     for path in old:
         path.write_text(wanted[path], "utf-8")
