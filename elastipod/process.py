@@ -7,7 +7,6 @@ What the part does is its own matter.
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from elastipod.clock import Clock, SystemClock
 from elastipod.kube.access import Access, AccessError, load_access
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
+from elastipod.kube.holders import has_ended, own_name
 from elastipod.kube.leadership import Leadership
 from elastipod.loop import Health, Part, Ticker, apscheduler_ticker, run_part
 from elastipod.serving import Serving
@@ -161,8 +161,9 @@ async def _serve(
             clock,
             namespace=own.lease_namespace,
             name=f"elastipod-{name}",
-            identity=f"{socket.gethostname()}_{os.getpid()}",
+            identity=own_name(),
             address=address,
+            has_ended=has_ended,
         )
     task = asyncio.create_task(_lead(leading, connection, work) if leading else work(connection))
     stopping = asyncio.create_task(stop.wait())

@@ -34,7 +34,7 @@ def status(
         print_facts(facts, output)
         return
     if facts["parts"]:
-        print_rows(facts["parts"], ("part", "node", "state", "heard", "holder"), output, wide=("address",))
+        print_rows(facts["parts"], ("part", "node", "state", "heard"), output, wide=("holder", "address"))
     else:
         typer.echo("No part of elastipod has made itself known in this cluster.")
     typer.echo("")

@@ -6,6 +6,7 @@ before the call that renewed: Kubernetes has no fencing of its own, so a leader 
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -66,9 +67,11 @@ class Leadership:
         name: str,
         identity: str,
         address: str = "",
+        has_ended: Callable[[str], bool] = lambda _: False,
         times: LeaseTimes | None = None,
         spread: random.Random | None = None,
     ) -> None:
+        """`has_ended` knows of a holder that it is surely dead: its Lease is free, as if it had released it."""
         self.identity = identity
         self.holder = ""
         self.changed = asyncio.Event()
@@ -76,6 +79,7 @@ class Leadership:
         self._connection = connection
         self._clock = clock
         self._namespace, self._name, self._address = namespace, name, address
+        self._has_ended = has_ended
         self._times = times or LeaseTimes()
         self._spread = spread or random.Random(0)
         self._renewed_at: float | None = None
@@ -173,7 +177,7 @@ class Leadership:
     def _is_anothers(self) -> bool:
         assert self._seen is not None
         held = self._seen.spec
-        if not held.holder_identity or held.holder_identity == self.identity:
+        if not held.holder_identity or held.holder_identity == self.identity or self._has_ended(held.holder_identity):
             return False
         stated = held.lease_duration_seconds
         lasts = stated if stated is not None and stated > 0 else self._times.duration_seconds

@@ -89,7 +89,7 @@ class Wire(Connection):
 
 
 class Candidate:
-    def __init__(self, leases: Leases, name: str) -> None:
+    def __init__(self, leases: Leases, name: str, has_ended: Callable[[str], bool] = lambda _: False) -> None:
         self.wire = Wire(leases)
         self.lead = Leadership(
             self.wire,
@@ -98,6 +98,7 @@ class Candidate:
             name="elastipod-updater",
             identity=name,
             address=f"http://{name}",
+            has_ended=has_ended,
         )
         self.fenced = self.lead.guarded(self.wire)
         self.task = asyncio.create_task(self.lead.run())
@@ -157,6 +158,23 @@ async def test_a_leader_that_stops_is_followed_at_once() -> None:
     stopped_at = asyncio.get_running_loop().time()
     await two.lead.wait_until_leader()
     assert asyncio.get_running_loop().time() - stopped_at < 3
+
+
+@virtual
+async def test_a_leader_that_is_surely_dead_is_followed_at_once() -> None:
+    leases = Leases()
+    first = Candidate(leases, "first")
+    await asyncio.sleep(1)
+    first.wire.is_cut = True
+    first.task.cancel()
+    await asyncio.sleep(6)
+    unsure, sure = Candidate(leases, "unsure"), Candidate(leases, "sure", lambda name: name == "first")
+    await asyncio.sleep(1)
+    assert (unsure.lead.is_leader, sure.lead.is_leader) == (False, True)
+    assert leases.lease is not None
+    assert leases.lease["spec"]["leaseTransitions"] == 1
+    await unsure.stop()
+    await sure.stop()
 
 
 @virtual
