@@ -22,6 +22,8 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+REMEMBERED: Final = 60
+"""How many changes the embedded server remembers here; a real one remembers those since its start."""
 _PATIENCE_SECONDS: Final = 20.0
 
 INVALID: Final = "FieldValueInvalid"
@@ -204,7 +206,11 @@ class Server:
             yield Watching(response)
 
     async def make_namespace(self, name: str) -> None:
+        """A namespace in which pods can be made at once."""
         await self.post(NAMESPACES.path(), {"metadata": {"name": name}})
+        if self.is_real:
+            # No controller makes it here.
+            await self.post(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
 
     async def make_pod(self, name: str = "web-0", **pod: Any) -> Json:
         """A pod in this test's namespace."""

@@ -3,7 +3,7 @@
 from elastipod.kube import resources as kube
 from tests.build import pod_json
 from tests.contract.samples import autoscaler, config_map
-from tests.contract.servers import MERGE, TABLE, Server
+from tests.contract.servers import MERGE, REMEMBERED, TABLE, Server
 
 
 async def version_of(server: Server, path: str) -> str:
@@ -56,6 +56,10 @@ async def test_a_deletion_carries_a_version_of_its_own(server: Server) -> None:
 
 
 async def test_a_version_that_is_forgotten_is_too_old(server: Server) -> None:
+    path = server.path(kube.CONFIG_MAPS)
+    await server.post(path, config_map("it", server.namespace))
+    for number in range(REMEMBERED):
+        await server.patch(f"{path}/it", {"data": {"n": str(number)}}, MERGE)
     async with server.watch(server.pods, resourceVersion="1", timeoutSeconds="5") as watch:
         kind, status = await watch.next()
     assert (kind, status["kind"], status["code"], status["reason"]) == ("ERROR", "Status", 410, "Expired")

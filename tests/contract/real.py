@@ -1,0 +1,62 @@
+"""A real API server with our kinds, one for all workers of a test run.
+
+Owns who starts it (the first that asks) and when it ends (when the last has no more questions).
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.controlplane import ADMIN
+from tests.kubernetes.processes import wait_for
+
+CRDS: Final = Path(__file__).parents[2] / "charts" / "elastipod" / "crds"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server is, and what it wants to hear."""
+
+    url: str
+    token: str
+
+
+@contextmanager
+def shared_server(folder: Path) -> Iterator[Place]:
+    """The server of this folder, started where nobody has; the folder is the same for all workers of a run."""
+    users = os.open(folder / "users", os.O_RDWR | os.O_CREAT)
+    starting = os.open(folder / "starting", os.O_RDWR | os.O_CREAT)
+    told = folder / "place.json"
+    try:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)
+        if told.exists():
+            fcntl.flock(starting, fcntl.LOCK_UN)
+            yield Place(**json.loads(told.read_text()))
+            return
+        with ApiServer(folder / "logs") as server:
+            place = _with_our_kinds(server)
+            told.write_text(json.dumps(asdict(place)))
+            fcntl.flock(starting, fcntl.LOCK_UN)
+            yield place
+            # Nobody comes in any more, and everybody else has let go.
+            fcntl.flock(starting, fcntl.LOCK_EX)
+            fcntl.flock(users, fcntl.LOCK_EX)
+            told.unlink()
+    finally:
+        os.close(users)
+        os.close(starting)
+
+
+def _with_our_kinds(server: ApiServer) -> Place:
+    server.kubectl("apply", "--server-side", "-f", str(CRDS))
+    server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
+    for path in ("/apis/autoscaling.k8s.io/v1", "/apis/elastipod.io/v1alpha1"):
+        wait_for(lambda: server.calls.call("GET", path)[0], 10.0, f"{path} is served", lambda code: code == 200)  # noqa: B023
+    return Place(server.control_plane.outside, server.control_plane.token(ADMIN))
