@@ -233,7 +233,6 @@ def _tell_up(facts: ClusterFacts, output: Output, *, again: bool) -> None:
 
 def _shown(facts: ClusterFacts) -> dict[str, Any]:
     shown: dict[str, Any] = msgspec.to_builtins(facts)
-    shown.pop("parts", None)
     return shown
 
 

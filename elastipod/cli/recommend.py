@@ -87,8 +87,11 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
         "mode": autoscaler.spec.update_policy.update_mode or "" if autoscaler.spec.update_policy else "",
         "confidence": "" if not is_recommended else "low" if low is not None and low.status == "True" else "enough",
         "autoscaler": autoscaler.metadata.name,
+        # Two conditions may have the same cause, which is told once.
         "message": "; ".join(
-            f"{found.reason or found.type}: {found.message}" for found in conditions.values() if found.message
+            dict.fromkeys(
+                f"{found.reason or found.type}: {found.message}" for found in conditions.values() if found.message
+            )
         ),
         "requests": {"cpu_millicores": has.cpu_millicores, "memory_bytes": has.memory_bytes},
         "target": {"cpu_millicores": wants.cpu_millicores, "memory_bytes": wants.memory_bytes},

@@ -37,7 +37,6 @@ class ClusterFacts(msgspec.Struct, rename="camel"):
     why: str = ""
     """Why it is not enforced by cgroups, where it is not."""
     nodes: list[str] = []
-    parts: dict[str, int] = {}
     simulated: bool = False
 
 

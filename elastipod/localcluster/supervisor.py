@@ -87,18 +87,21 @@ class Supervisor:
         failures = 0
         while True:
             began = self._clock.monotonic()
-            process = await self._spawn(command)
-            code = await process.wait()
+            path = self._folder / "logs" / f"{command.name}.log"
+            try:
+                process = await self._spawn(command, path)
+                end = f"exit code {await process.wait()}"
+            except OSError as error:
+                end = str(error)
             if self._clock.monotonic() - began > _CALM_SECONDS:
                 failures = 0
             failures += 1
             self.restarts[command.name] = self.restarts.get(command.name, 0) + 1
             delay = _AGAIN.delay_seconds(failures)
-            log.warning("part ended", part=command.name, code=code, next_try_seconds=delay)
+            log.warning("part ended", part=command.name, end=end, next_try_seconds=delay, log=str(path))
             await self._clock.sleep(delay)
 
-    async def _spawn(self, command: PartCommand) -> asyncio.subprocess.Process:
-        path = self._folder / "logs" / f"{command.name}.log"
+    async def _spawn(self, command: PartCommand, path: Path) -> asyncio.subprocess.Process:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         spawning = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
@@ -113,10 +116,12 @@ class Supervisor:
         try:
             return await asyncio.shield(spawning)
         finally:
-            # Told to end meanwhile: what was begun is known all the same, so that it is ended too.
-            self._running[command.name] = await spawning
-            self._remember()
-            os.close(descriptor)
+            try:
+                # Told to end meanwhile: what was begun is known all the same, so that it is ended too.
+                self._running[command.name] = await spawning
+                self._remember()
+            finally:
+                os.close(descriptor)
 
     def _remember(self) -> None:
         known = [_Remembered(name, pid, started_ticks(pid) or 0) for name, pid in self.process_ids.items()]

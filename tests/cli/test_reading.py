@@ -87,7 +87,9 @@ def test_an_autoscaler_without_a_recommendation_says_why(cluster: Cluster) -> No
         "reason": "NoPodsMatched",
         "message": "no pod belongs to it",
     }
-    cluster.patch(f"{AUTOSCALERS}/lost/status", {"status": {"conditions": [condition]}}, MERGE)
+    # As the recommender writes it: both say the same.
+    provided = condition | {"type": "RecommendationProvided", "status": "False"}
+    cluster.patch(f"{AUTOSCALERS}/lost/status", {"status": {"conditions": [provided, condition]}}, MERGE)
     (row,) = rows(cluster, "recommend")
     assert row["message"] == "NoPodsMatched: no pod belongs to it"
     assert row["confidence"] == ""

@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from elastipod.clock import SystemClock
 from elastipod.localcluster.node.runfolder import started_ticks
 from elastipod.localcluster.supervisor import PartCommand, Supervisor, end_left_parts
@@ -43,6 +45,22 @@ async def test_a_part_that_dies_is_started_again_and_told(tmp_path: Path) -> Non
     await supervisor.stop()
     assert started_ticks(second) is None
     assert not (tmp_path / "parts.json").exists()
+
+
+async def test_a_part_that_can_not_start_is_tried_again_and_its_log_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    supervisor = Supervisor(tmp_path, CLOCK)
+    refusing = part("refusing", "import sys; print('interval_seconds: many is no number'); sys.exit(2)")
+    supervisor.start([PartCommand("missing", [str(tmp_path / "nothing")]), refusing])
+    async with asyncio.timeout(10):
+        while min(supervisor.restarts.get(name, 0) for name in ("missing", "refusing")) < 2:
+            await CLOCK.sleep(0.02)
+    await supervisor.stop()
+    told = {record.facts["part"]: record.facts for record in caplog.records if record.message == "part ended"}  # type: ignore[attr-defined]
+    assert "No such file" in told["missing"]["end"]
+    assert told["refusing"]["end"] == "exit code 2"
+    assert "interval_seconds" in Path(told["refusing"]["log"]).read_text()
 
 
 async def test_stopping_at_once_leaves_no_process(tmp_path: Path) -> None:
