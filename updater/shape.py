@@ -149,15 +149,20 @@ def _moved(
     request = min(max(wanted, policy.least), policy.most)
     if request != wanted:
         reasons.append(Reason.CAPPED_BY_MAX if request < wanted else Reason.RAISED_TO_MIN)
-    limit = _limit(before, request, rule)
-    if rule is LimitRule.FIXED and limit is not None:
-        request = min(request, limit)
-    elif limit is not None and limit > policy.most:
-        limit = max(policy.most, request)
-        reasons.append(Reason.CAPPED_BY_MAX)
+    if rule is LimitRule.FIXED and before[1] is not None and before[1] < request:
+        request = before[1]
+        reasons.append(Reason.CAPPED_BY_LIMIT)
     bounded = min(max(request, limit_range.least), limit_range.most)
-    bounded_limit = limit
-    if limit is not None and rule is not LimitRule.FIXED:
+    # In proportion to what is set in the end, so that it stays so when it is looked at again.
+    limit = _limit(before, bounded, rule)
+    if limit is None:
+        bounded_limit = None
+    elif rule is LimitRule.FIXED:
+        bounded, bounded_limit = min(bounded, limit), limit
+    else:
+        if limit > policy.most:
+            limit = max(policy.most, bounded)
+            reasons.append(Reason.CAPPED_BY_MAX)
         bounded_limit = max(min(limit, limit_range.most), bounded)
         if limit_range.ratio:
             bounded_limit = max(min(bounded_limit, int(bounded * limit_range.ratio)), bounded)

@@ -95,9 +95,6 @@ def _goal(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Size]:
 
 def _refusal(pod: Pod, sizes: Sizes, facts: Facts, quotas: tuple[Quota, ...]) -> Sizing | None:
     """Why the API server would refuse a pod of these sizes; nobody's pod shall fail for our sake."""
-    for name, size in sizes.items():
-        if not _is_sound(size):
-            return Sizing(Reason.CAPPED_BY_LIMIT, message=f"container {name}: the request would pass its limit")
     problem = limit_range_problem(pod, sizes, facts.limit_ranges)
     if problem:
         return Sizing(Reason.LIMIT_RANGE, message=problem)
@@ -110,13 +107,6 @@ def _refusal(pod: Pod, sizes: Sizes, facts: Facts, quotas: tuple[Quota, ...]) ->
     }
     problem = quota_problem(need, quotas, {})
     return Sizing(Reason.QUOTA_EXCEEDED, message=problem) if problem else None
-
-
-def _is_sound(size: Size) -> bool:
-    requests, limits = size.requests, size.limits
-    return (limits.cpu_millicores is None or requests.cpu <= limits.cpu) and (
-        limits.memory_bytes is None or requests.memory <= limits.memory
-    )
 
 
 def _why_none(facts: Facts, notes: list[Reason]) -> Reason:

@@ -169,3 +169,9 @@ def test_a_status_that_claims_a_qos_class_does_not_count() -> None:
     claimed = msgspec.structs.replace(pod(), qos_class=QosClass.GUARANTEED)
     found = facts(advice(amounts("250m"), moves_limits=False))
     assert size_at_creation(claimed, found).reason is Reason.SIZED_AT_CREATION
+
+
+def test_a_limit_is_in_proportion_to_the_request_that_a_limit_range_leaves() -> None:
+    found = facts(advice(amounts("10m")), **limit_range(LimitRangeItem("Container", min=amounts("50m"))))
+    made = size_at_creation(pod(container(requests=amounts("100m"), limits=amounts("200m"))), found)
+    assert made.sizes["app"] == size(amounts("50m"), amounts("100m"))
