@@ -31,7 +31,7 @@ from updater.admission.settings import AdmissionSettings
 Json = dict[str, Any]
 
 _PAIRS = Path(__file__).parent / "tls"
-_KUBE_PAIRS = Path(__file__).parent.parent.parent / "kube" / "tls"
+KUBE_PAIRS = Path(__file__).parent.parent.parent / "kube" / "tls"
 
 
 def review_json(pod: Any, namespace: str = "default", **request: Any) -> Json:
@@ -70,7 +70,7 @@ def patched(pod: Json, response: Json) -> Json:
 
 def use_pair(folder: Path, name: str) -> None:
     """Put a pair of certificate and key where the webhook looks, as a mounted Secret is swapped."""
-    pairs = _PAIRS if (_PAIRS / f"{name}.crt").exists() else _KUBE_PAIRS
+    pairs = _PAIRS if (_PAIRS / f"{name}.crt").exists() else KUBE_PAIRS
     version = Path(folder, f"..{name}-{random.getrandbits(64):x}")
     version.mkdir()
     shutil.copy(pairs / f"{name}.crt", version / "tls.crt")
