@@ -50,7 +50,8 @@ class EventWriter:
                 "apiVersion": "v1",
                 "kind": "Event",
                 "metadata": {
-                    "name": f"{pod.name[:_MOST_NAME]}.{reason.value.lower()}.{int(now * 1000):x}",
+                    # The API makes it unique: two containers, or two parts, may say the same in the same moment.
+                    "generateName": f"{pod.name[:_MOST_NAME]}.{reason.value.lower()}-",
                     "namespace": pod.namespace,
                 },
                 "involvedObject": {

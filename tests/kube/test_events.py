@@ -1,13 +1,17 @@
 """What is said of a pod is said once, and in a form that `kubectl describe` shows."""
 
 import json
+import random
 from typing import Any
 
 from elastipod.clock import ManualClock
 from elastipod.kube.connection import Connection
 from elastipod.kube.events import EventWriter
-from elastipod.kube.resources import EVENTS, ResourceType
+from elastipod.kube.resources import EVENTS, PODS, ResourceType
 from elastipod.kube.rows import decode_pod
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
 from elastipod.reasons import Reason
 from tests.build import pod_json
 
@@ -34,6 +38,20 @@ async def test_the_same_is_said_once_in_a_while_of_each_container() -> None:
         clock.advance(seconds)
         await writer.write(POD, Reason.RAISED, "more", is_normal=True, container=container)
     assert len(to.bodies) == 3
+
+
+async def test_two_that_say_the_same_in_the_same_moment_are_both_heard() -> None:
+    clock = ManualClock()
+    api = ApiServer(clock, Store(), spread=random.Random(1))
+    to = DirectConnection(api, clock)
+    await to.create(PODS, "default", json.dumps(pod_json("web")).encode())
+    for component in ("elastipod-updater", "elastipod-actuator"):
+        writer = EventWriter(to, clock, component, every_seconds=60)
+        for container in ("a", "b"):
+            await writer.write(POD, Reason.RAISED, "more", is_normal=True, container=container)
+    listed = json.loads(await to.list(EVENTS, namespace="default"))["items"]
+    assert len({one["metadata"]["name"] for one in listed}) == 4
+    assert all(one["metadata"]["name"].startswith("web.raised-") for one in listed)
 
 
 async def test_a_pod_that_came_again_is_told_of_again() -> None:
