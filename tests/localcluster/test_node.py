@@ -2,8 +2,10 @@
 
 import asyncio
 import errno
+import json
 
-from elastipod.kube.resources import PRIORITY_CLASSES
+from elastipod.clock import from_rfc3339
+from elastipod.kube.resources import LEASES, PRIORITY_CLASSES
 from elastipod.localcluster.node.checkpoint import Allocations, MemoryCheckpoint
 from elastipod.pods import ResizeProgress
 from elastipod.quantities import Resources
@@ -316,5 +318,24 @@ def test_a_shrink_of_one_makes_room_for_another_at_once() -> None:
         await here.resize("donor", requests={"cpu": "300m"})
         await asyncio.sleep(0.5)
         assert (await here.pod("web")).resize_progress is ResizeProgress.NONE
+
+    in_one_node(flow)
+
+
+def test_a_node_renews_its_lease_while_it_lives() -> None:
+    async def flow(here: OneNode) -> None:
+        async def renewed_at() -> float:
+            lease = json.loads(await here.connection.get(LEASES, "kube-node-lease", "here"))["spec"]
+            assert lease["holderIdentity"] == "here"
+            return from_rfc3339(lease["renewTime"])
+
+        first = await renewed_at()
+        await asyncio.sleep(300)
+        assert here.clock.now() - await renewed_at() < 40
+        assert await renewed_at() - first > 250
+        # Taken away by hand, it is made anew.
+        await here.connection.delete(LEASES, "kube-node-lease", "here")
+        await asyncio.sleep(60)
+        assert here.clock.now() - await renewed_at() < 40
 
     in_one_node(flow)

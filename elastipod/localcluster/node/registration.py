@@ -1,4 +1,4 @@
-"""A node's own object: made once, kept alive.
+"""A node's own object and its Lease: made once, kept alive.
 
 Owns its capacity, conditions and heartbeats.
 """
@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from elastipod.clock import Clock, to_rfc3339
+from elastipod.clock import Clock, to_rfc3339, to_rfc3339_micro
 from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.errors import Conflict, KubeError, NotFound
-from elastipod.kube.resources import NODES
+from elastipod.kube.errors import KubeError, NotFound
+from elastipod.kube.resources import LEASES, NODES, ResourceType
 from elastipod.localcluster.node.statuses import amounts
 from elastipod.quantities import NOTHING, Resources
 from elastipod.telemetry import get_logger
@@ -22,6 +22,9 @@ Json = dict[str, Any]
 
 KUBELET_VERSION: Final = "v1.37.1"
 ENFORCEMENT_ANNOTATION: Final = "elastipod.io/enforcement"
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+"""As a kubelet's."""
 _RETRY_SECONDS: Final = 1.0
 
 
@@ -61,24 +64,34 @@ class Registration:
 
     async def beat(self) -> None:
         """Say that the node is well. Raises KubeError."""
-        status = msgspec.json.encode({"status": self._status()})
-        name = self._settings.name
+        await self._put(NODES, None, {"status": self._status()}, self._object(), "status")
+        lease = {"spec": self._lease()}
+        await self._put(LEASES, _LEASE_NAMESPACE, lease, {"metadata": {"name": self._settings.name}, **lease})
+
+    async def _put(
+        self, resource: ResourceType, namespace: str | None, change: Json, whole: Json, subresource: str = ""
+    ) -> None:
+        """Change the object of our name, or make it."""
+        name, body = self._settings.name, msgspec.json.encode(change)
         try:
-            await self._connection.patch(NODES, None, name, status, patch_type=PatchType.MERGE, subresource="status")
+            await self._connection.patch(
+                resource, namespace, name, body, patch_type=PatchType.MERGE, subresource=subresource
+            )
         except NotFound:
-            try:
-                await self._connection.create(NODES, None, msgspec.json.encode(self._object()))
-            except Conflict:
-                await self._connection.patch(
-                    NODES, None, name, status, patch_type=PatchType.MERGE, subresource="status"
-                )
+            made = {"apiVersion": resource.api_version, "kind": resource.kind, **whole}
+            await self._connection.create(resource, namespace, msgspec.json.encode(made))
+
+    def _lease(self) -> Json:
+        return {
+            "holderIdentity": self._settings.name,
+            "leaseDurationSeconds": _LEASE_SECONDS,
+            "renewTime": to_rfc3339_micro(self._clock.now()),
+        }
 
     def _object(self) -> Json:
         name = self._settings.name
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **self._settings.labels}
         return {
-            "apiVersion": "v1",
-            "kind": "Node",
             "metadata": {
                 "name": name,
                 "labels": labels,
