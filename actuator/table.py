@@ -10,8 +10,8 @@ from typing import Final
 from actuator.memory import Target
 from actuator.settings import ActuatorSettings
 from elastipod.api import ElasticPolicy
-from elastipod.owners import topmost_workload
-from elastipod.pods import Container, Pod, QosClass, Workload
+from elastipod.owners import workload_told_by
+from elastipod.pods import Container, Pod, QosClass
 from elastipod.policy import EffectivePolicy, SpikeMode, effective_policy
 from elastipod.quantities import QuantityError, stated_memory
 from elastipod.reasons import Reason
@@ -88,7 +88,7 @@ def _standings_of(
     pod: Pod, policies: list[ElasticPolicy], settings: ActuatorSettings, locate: Locate, memos: Mapping[str, Memo]
 ) -> list[Standing]:
     found: list[Standing] = []
-    policy = effective_policy(pod, workload_of(pod), policies, settings.ceiling)
+    policy = effective_policy(pod, workload_told_by(pod), policies, settings.ceiling)
     most, problem = _stated_most(pod)
     problems = "; ".join((*policy.problems, *((problem,) if problem else ())))
     for container in pod.sized_containers:
@@ -108,15 +108,6 @@ def _standings_of(
         target = _target(pod, container, groups, memo, settings, _least(policy.spike_max_bytes, most))
         found.append(Standing(pod.key, container.name, target, message=problems))
     return found
-
-
-def workload_of(pod: Pod) -> Workload:
-    """The pod's workload as far as the pod itself tells: a ReplicaSet named for its template is its Deployment's."""
-    workload = topmost_workload(pod, {})
-    ending = f"-{pod.labels.get('pod-template-hash', '')}"
-    if workload.kind == "ReplicaSet" and len(ending) > 1 and workload.name.endswith(ending):
-        return Workload(pod.namespace, "Deployment", workload.name.removesuffix(ending))
-    return workload
 
 
 def _why_not(pod: Pod, container: Container, policy: EffectivePolicy) -> Reason | None:

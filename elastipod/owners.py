@@ -11,6 +11,8 @@ from msgspec import Struct
 from elastipod.pods import OwnerReference, Pod, Workload
 
 _MOST_LEVELS: Final = 8
+_MOST_AGE_SECONDS: Final = 8 * 86_400.0
+"""So long after the scheduled time a Job may still make pods: a run that was late, or a retry."""
 
 
 class Owned(Struct, frozen=True, gc=False):
@@ -43,3 +45,24 @@ def topmost_workload(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> Workload:
         owned = owned_by_uid.get(reference.uid)
         reference = owned.owner if owned is not None else None
     return workload
+
+
+def workload_told_by(pod: Pod) -> Workload:
+    """The workload as far as the pod itself tells, for those who may not read its owners.
+
+    A ReplicaSet named for its pod template is a Deployment's. A Job whose name ends in the minute it was scheduled for
+    is a CronJob's.
+    """
+    workload = topmost_workload(pod, {})
+    name, dash, ending = workload.name.rpartition("-")
+    match workload.kind:
+        case "ReplicaSet" if dash and ending == pod.labels.get("pod-template-hash"):
+            return Workload(pod.namespace, "Deployment", name)
+        case "Job" if name and _is_minute_before(ending, pod.created_at):
+            return Workload(pod.namespace, "CronJob", name)
+    return workload
+
+
+def _is_minute_before(text: str, at: float) -> bool:
+    """Whether a text is a time in whole minutes, a short while before; a date or a build's number is none."""
+    return len(text) == 8 and text.isdecimal() and 0 <= at - int(text) * 60.0 <= _MOST_AGE_SECONDS

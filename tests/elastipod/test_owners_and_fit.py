@@ -1,10 +1,11 @@
 """Which workload a pod belongs to, and what fits on a node."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod.fit import allocated, node_room, pod_sum, reserved
-from elastipod.owners import Owned, topmost_workload
+from elastipod.owners import Owned, topmost_workload, workload_told_by
 from elastipod.pods import Container, ContainerKind, Node, OwnerReference, Pod, ResizeCondition, Workload
 from elastipod.quantities import Resources
 
@@ -28,6 +29,39 @@ def test_owners_that_own_each_other_end_the_chain() -> None:
 
 def test_a_bare_pod_is_its_own_workload() -> None:
     assert topmost_workload(Pod("default", "p", "p"), {}) == Workload("default", "Pod", "p")
+
+
+MINUTE = 29_333_000
+"""A scheduled time as Kubernetes writes it into a Job's name: minutes since 1970."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "label", "told"),
+    [
+        ("ReplicaSet", "web-5d4f8c", "5d4f8c", ("Deployment", "web")),
+        ("ReplicaSet", "web-5d4f8c", "", ("ReplicaSet", "web-5d4f8c")),
+        ("ReplicaSet", "web-5d4f8c", "other", ("ReplicaSet", "web-5d4f8c")),
+        ("Job", f"nightly-load-{MINUTE}", "", ("CronJob", "nightly-load")),
+        # A date, another number, and a time to come, are no time that a schedule wrote.
+        ("Job", "load-20261129", "", ("Job", "load-20261129")),
+        ("Job", "load-7", "", ("Job", "load-7")),
+        ("Job", f"load-{MINUTE + 60}", "", ("Job", f"load-{MINUTE + 60}")),
+        ("Job", f"load-{MINUTE - 20_000}", "", ("Job", f"load-{MINUTE - 20_000}")),
+        ("Job", "load", "", ("Job", "load")),
+        ("StatefulSet", f"db-{MINUTE}", "", ("StatefulSet", f"db-{MINUTE}")),
+    ],
+)
+def test_a_pod_tells_its_workload_where_the_owners_name_shows_it(
+    kind: str, name: str, label: str, told: tuple[str, str]
+) -> None:
+    labels = {"pod-template-hash": label} if label else {}
+    owner = OwnerReference(kind, name, "u")
+    pod = Pod("default", "p", "p", labels=labels, owner=owner, created_at=MINUTE * 60.0 + 90)
+    assert workload_told_by(pod) == Workload("default", *told)
+
+
+def test_a_pod_without_an_owner_tells_only_of_itself() -> None:
+    assert workload_told_by(Pod("default", f"p-{MINUTE}", "p", created_at=MINUTE * 60.0)).kind == "Pod"
 
 
 def _container(
