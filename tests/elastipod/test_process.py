@@ -17,7 +17,7 @@ def _run(module: str, *argv: str, **environ: str) -> "subprocess.CompletedProces
     )
 
 
-@pytest.mark.parametrize("module", ["recommender", "updater", "actuator"])
+@pytest.mark.parametrize("module", ["recommender", "updater", "updater.admission", "actuator"])
 def test_help_names_every_setting(module: str) -> None:
     told = _run(module, "--help")
     assert told.returncode == 0
