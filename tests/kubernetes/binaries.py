@@ -94,9 +94,9 @@ def find(name: str) -> Path:
 
 def kubectl() -> Path:
     """The one of KUBEBUILDER_ASSETS, of this Python's environment, or of the machine. Raises Missing."""
-    for folder in (os.environ.get("KUBEBUILDER_ASSETS"), str(Path(sys.executable).parent), None):
-        found = shutil.which("kubectl", path=folder) if folder != "" else None
-        if found:
+    folders = (os.environ.get("KUBEBUILDER_ASSETS", ""), str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+    for folder in folders:
+        if found := shutil.which("kubectl", path=folder):
             return Path(found)
     raise Missing("kubectl is not installed: make setup")
 

@@ -16,7 +16,7 @@ from tests.kubernetes import binaries
 from tests.kubernetes.apiserver import ApiServer, why_no_apiserver
 from tests.kubernetes.calls import Json
 from tests.kubernetes.certificates import Authority
-from tests.kubernetes.controlplane import ADMIN, SERVICE_ADDRESS, ControlPlane
+from tests.kubernetes.controlplane import ADMIN, LOOPBACK, SERVICE_ADDRESS, ControlPlane
 from tests.kubernetes.images import make_images
 from tests.kubernetes.metrics import start_metrics
 from tests.kubernetes.namespaces import CGROUPS, hierarchies, remove_cgroups
@@ -24,6 +24,7 @@ from tests.kubernetes.node import Node, why_no_node
 from tests.kubernetes.processes import Processes, StateFolder, left_behind, wait_for
 
 NODE: Final = "n1"
+NODE_USER: Final = f"system:node:{NODE}"
 ADDRESS: Final = "192.0.2.1"
 SUBNET: Final = "10.88.0.0/24"
 PORT: Final = 443
@@ -67,36 +68,48 @@ class Cluster(ApiServer):
     def start(self, ending: contextlib.ExitStack) -> None:
         began = _CLOCK.monotonic()
         sweep()
-        folder = StateFolder()
-        ending.callback(folder.remove)
-        ending.callback(remove_cgroups, folder.name)
-        listening = ending.enter_context(socket.create_server(("127.0.0.1", 0)))
-        outside = f"https://127.0.0.1:{listening.getsockname()[1]}"
-        launcher = [sys.executable, "-I", "-S", str(_HERE / "namespaces.py"), folder.name, str(folder.path)]
-        launcher += [ADDRESS, SERVICE_ADDRESS, "--"]
-        processes = Processes(folder, self.logs, launcher, [listening.fileno()])
-        ending.callback(processes.close)
-        authority = Authority(folder.path / "pki")
-        self.control_plane = ControlPlane(folder.path, processes, authority, "0.0.0.0", PORT, outside, ADDRESS, (NODE,))
-        self.node = Node(processes, folder.path, NODE, ADDRESS, SUBNET)
-        self.node.start_runtime()
-        forward = [sys.executable, "-I", "-S", str(_HERE / "forward.py"), str(listening.fileno()), ADDRESS, str(PORT)]
-        processes.start("forward", forward)
-        self.control_plane.start()
-        self.control_plane.start_controllers()
-        self.start_kubelet()
+        listening = self._lay_ground(ending)
+        self.boot_node()
+        plane = self.control_plane
+        forward = [sys.executable, "-I", "-S", str(_HERE / "forward.py"), str(listening), ADDRESS, str(PORT)]
+        plane.processes.start("forward", forward)
+        plane.start()
+        plane.start_controllers()
         self.open_for_tests(ending)
-        for archive in make_images(folder.path):
-            self.node.import_image(archive)
-        wait_for(self._node_conditions, READY_SECONDS, "the node is ready", lambda found: found.get("Ready") == "True")
+        self.join_node()
+        wait_for(self._conditions, READY_SECONDS, "the node is ready", lambda found: found.get("Ready") == "True")
         accounts = "/api/v1/namespaces/default/serviceaccounts/default"
         wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, READY_SECONDS, "pods can be made")
         self.ready_seconds = _CLOCK.monotonic() - began
 
-    def start_kubelet(self) -> None:
-        """At the start, or after a test has stopped it."""
+    def boot_node(self) -> None:
+        """What of the node takes time and needs no API server."""
         plane = self.control_plane
-        self.node.start_kubelet(plane.kubeconfig(f"system:node:{NODE}"), plane.authority.certificate)
+        self.node = Node(plane.processes, plane.folder, NODE, ADDRESS, SUBNET)
+        self.node.start_runtime()
+
+    def join_node(self) -> None:
+        """The rest of it, until it can run pods."""
+        self.start_kubelet()
+        self.node.wait_runtime()
+        for archive in make_images(self.control_plane.folder):
+            self.import_image(archive)
+
+    def start_kubelet(self) -> None:
+        """At the start, or after a test has ended it."""
+        plane = self.control_plane
+        self.node.start_kubelet(plane.kubeconfig(NODE_USER), plane.authority.certificate)
+
+    def kill_kubelet(self) -> None:
+        self.control_plane.processes.kill("kubelet")
+
+    def import_image(self, archive: Path) -> None:
+        """A docker or OCI archive, for pods that say `imagePullPolicy: Never`."""
+        self.node.import_image(archive)
+
+    def in_node(self, command: str) -> str:
+        """What a shell on the node says. Raises StartFailed."""
+        return self.control_plane.processes.run("in-node", ["sh", "-c", command])
 
     def start_metrics(self) -> None:
         """metrics-server; `metrics.k8s.io` answers half a minute later."""
@@ -107,6 +120,28 @@ class Cluster(ApiServer):
         """Where a cgroup of the node lies on this machine."""
         return CGROUPS / hierarchy / self.control_plane.folder.name / path
 
-    def _node_conditions(self) -> dict[str, str]:
+    def _lay_ground(self, ending: contextlib.ExitStack) -> int:
+        """Namespaces with a keeper in them, and the socket outside that leads in."""
+        folder = StateFolder()
+        ending.callback(folder.remove)
+        ending.callback(remove_cgroups, folder.name)
+        listening = ending.enter_context(socket.create_server((LOOPBACK, 0)))
+        launcher = [sys.executable, "-I", "-S", str(_HERE / "namespaces.py"), folder.name, str(folder.path)]
+        launcher += [ADDRESS, SERVICE_ADDRESS, "--"]
+        processes = Processes(folder, self.logs, launcher, [listening.fileno()])
+        ending.callback(processes.close)
+        self.control_plane = ControlPlane(
+            folder.path,
+            processes,
+            Authority(folder.path / "pki"),
+            bind_address="0.0.0.0",
+            port=PORT,
+            outside=f"https://{LOOPBACK}:{listening.getsockname()[1]}",
+            node_address=ADDRESS,
+            nodes=(NODE,),
+        )
+        return listening.fileno()
+
+    def _conditions(self) -> dict[str, str]:
         code, json = self.calls.call("GET", f"/api/v1/nodes/{NODE}")
         return {one["type"]: one["status"] for one in json["status"].get("conditions", [])} if code == 200 else {}

@@ -160,6 +160,7 @@ class ControlPlane:
             f"--proxy-client-key-file={client.key}",
             f"--kubelet-client-certificate={client.certificate}",
             f"--kubelet-client-key={client.key}",
+            "--kubelet-preferred-address-types=InternalIP",
             f"--audit-policy-file={self._audit_policy()}",
             f"--audit-log-path={self.audit_log}",
             # An address of loopback is not to be told to pods, and there are none to tell.
