@@ -25,7 +25,7 @@ from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
 from elastipod.kube.streams import StreamConnection
 from elastipod.loop import clock_ticker
-from elastipod.process import Surroundings, run_process
+from elastipod.process import Program, Surroundings, run_process
 
 
 class Node:
@@ -101,15 +101,16 @@ def _release(root: str, record: Record) -> None:
 def main() -> int:
     """Run until told to stop; exit code 2 where the node can not be acted on."""
     node = Node()
+    program = Program(
+        "actuator",
+        ActuatorSettings,
+        node.make,
+        elects_leader=False,
+        ticker=clock_ticker(SystemClock()),
+        connect=StreamConnection,
+    )
     try:
-        return run_process(
-            "actuator",
-            ActuatorSettings,
-            node.make,
-            elects_leader=False,
-            ticker=clock_ticker(SystemClock()),
-            connect=StreamConnection,
-        )
+        return run_process(program)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL):
             raise

@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -90,84 +90,71 @@ def http_connection(access: Access, clock: Clock) -> Connection:
     return HttpConnection(access, clock)
 
 
-def run_process(
-    name: str,
-    settings_type: type[S],
-    make: Callable[[Surroundings[S]], ExplainingPart],
-    *,
-    elects_leader: bool,
-    at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
-    ticker: Ticker = apscheduler_ticker,
-    connect: Callable[[Access, Clock], Connection] = http_connection,
-    argv: Sequence[str] | None = None,
-) -> int:
-    """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told.
+@dataclass(frozen=True, slots=True)
+class Program(Generic[S]):
+    """A part as a program: what it is called and told, and how it is made and run."""
 
-    `at_end` is what the part does last, while it may still write.
-    """
+    name: str
+    settings_type: type[S]
+    make: Callable[[Surroundings[S]], ExplainingPart]
+    elects_leader: bool
+    at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None
+    """What the part does last, while it may still write."""
+    ticker: Ticker = apscheduler_ticker
+    connect: Callable[[Access, Clock], Connection] = http_connection
+
+
+def run_process(program: Program[S]) -> int:
+    """Run a part until SIGTERM or SIGINT; the exit code: 0 told to stop, 1 failed, 2 can not start as it is told."""
     try:
-        arguments = sys.argv[1:] if argv is None else argv
-        own, settings = load_all((ProcessSettings, settings_type), arguments, os.environ)
+        own, settings = load_all((ProcessSettings, program.settings_type), sys.argv[1:], os.environ)
         configure_logging(own.log_level, as_json=own.log_format == "json")
         access = load_access(own.kubeconfig or None, own.context or None, os.environ)
         clock = SystemClock()
-        connection = connect(access, clock)
+        connection = program.connect(access, clock)
     except (SettingsError, AccessError) as error:
-        sys.stderr.write(f"{name}: {error}\n")
+        sys.stderr.write(f"{program.name}: {error}\n")
         return 2
-    return asyncio.run(
-        _serve(name, own, settings, make, connection, clock, elects_leader=elects_leader, at_end=at_end, ticker=ticker)
-    )
+    return asyncio.run(_serve(program, own, settings, connection, clock))
 
 
-async def _serve(
-    name: str,
-    own: ProcessSettings,
-    settings: S,
-    make: Callable[[Surroundings[S]], ExplainingPart],
-    connection: Connection,
-    clock: Clock,
-    *,
-    elects_leader: bool,
-    at_end: Callable[[Any], Coroutine[Any, Any, None]] | None,
-    ticker: Ticker,
-) -> int:
+async def _serve(program: Program[S], own: ProcessSettings, settings: S, connection: Connection, clock: Clock) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     working = _Working()
-    health = Health(60.0, clock.monotonic(), is_standing_by=elects_leader)
+    health = Health(60.0, clock.monotonic(), is_standing_by=program.elects_leader)
     serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
     await serving.start(own.listen_host, own.listen_port)
     host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host
     address = f"http://{host}:{serving.port}"
 
     async def work(to: Connection) -> None:
-        part = working.part = make(Surroundings(to, clock, settings, metrics, address))
+        part = working.part = program.make(Surroundings(to, clock, settings, metrics, address))
         health.begin(part.interval_seconds, clock.monotonic())
         try:
-            await run_part(part, clock, ticker, health)
+            await run_part(part, clock, program.ticker, health)
         finally:
-            if at_end is not None:
+            if program.at_end is not None:
                 with suppress(KubeError, TimeoutError):
                     async with asyncio.timeout(_END_SECONDS):
-                        await at_end(part)
+                        await program.at_end(part)
 
     leading: Leadership | None = None
-    if elects_leader:
+    if program.elects_leader:
         leading = Leadership(
             connection,
             clock,
             namespace=own.lease_namespace,
-            name=f"elastipod-{name}",
+            name=f"elastipod-{program.name}",
             identity=own_name(),
             address=address,
             has_ended=has_ended,
         )
     task = asyncio.create_task(_lead(leading, connection, work) if leading else work(connection))
     stopping = asyncio.create_task(stop.wait())
-    log.info("started", part=name, address=address)
+    log.info("started", part=program.name, address=address)
     try:
         await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
@@ -178,7 +165,7 @@ async def _serve(
         await _end(stopping)
         await serving.stop()
         await connection.close()
-        log.info("stopped", part=name)
+        log.info("stopped", part=program.name)
 
 
 @dataclass(slots=True)

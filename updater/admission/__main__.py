@@ -2,7 +2,7 @@
 
 import sys
 
-from elastipod.process import Surroundings, run_process
+from elastipod.process import Program, Surroundings, run_process
 from updater.admission.service import Admission
 from updater.admission.settings import AdmissionSettings
 
@@ -13,7 +13,7 @@ def _make(around: Surroundings[AdmissionSettings]) -> Admission:
 
 def main() -> int:
     """Run until told to stop."""
-    return run_process("admission", AdmissionSettings, _make, elects_leader=False)
+    return run_process(Program("admission", AdmissionSettings, _make, elects_leader=False))
 
 
 if __name__ == "__main__":
