@@ -3,7 +3,7 @@
 Owns the words and the protocol; kernelmemory.py fulfils it on this machine's cgroups, simulated.py in thought.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from actuator.spikes import MemoryReading
@@ -26,7 +26,10 @@ class Target:
     """Its limit before the first rescue; steps and ceiling are shares of it."""
     deadline_seconds: float
     priority: int = 0
-    written_bytes: int = 0
+    written_bytes: int = field(default=0, compare=False)
+    """The highest limit an earlier run wrote and had not seen in the spec."""
+    in_force_bytes: int | None = field(default=None, compare=False)
+    """The limit that the node says is in force."""
     rescues: tuple[float, ...] = ()
     is_leased: bool = False
     """A hold found on it is ours, from an earlier run."""

@@ -83,7 +83,7 @@ class Rescue:
         self.on_rearm: Callable[[str, int], None] = lambda _key, _limit: None
         self._slots: dict[str, _Slot] = {}
         self._busy: dict[str, _Slot] = {}
-        """Those that are not calm: few, and looked after at each turn."""
+        """Those that are not calm, or want to look again: few, and looked after at each turn."""
 
     @property
     def keys(self) -> list[str]:
@@ -94,7 +94,7 @@ class Rescue:
         slot = self._slots.get(target.key)
         if slot is not None:
             slot.target = target
-            slot.guard.spec_bytes = target.spec_bytes
+            slot.guard.shown(target.spec_bytes, target.in_force_bytes)
             slot.guard.ceiling_bytes = target.ceiling_bytes
             return
         guard = SpikeGuard(
@@ -106,6 +106,7 @@ class Rescue:
             deadline_seconds=target.deadline_seconds,
             written_bytes=target.written_bytes,
             rescues=target.rescues,
+            now=now,
         )
         reading = self._memory.reading(target.key)
         if reading is None:
@@ -214,7 +215,7 @@ class Rescue:
             self._note_phase(key, slot)
 
     def _note_phase(self, key: str, slot: _Slot) -> None:
-        if slot.guard.phase is Phase.CALM:
+        if slot.guard.phase is Phase.CALM and slot.guard.next_at == math.inf:
             self._busy.pop(key, None)
         elif key in self._slots:
             self._busy[key] = slot

@@ -205,9 +205,11 @@ class Actuator:
             return
         for key in ended:
             self._forget(key)
-        for key, target in fresh.items():
-            self._targets[key] = target
-            self._watcher.add(target)
+        for key, target in wanted.items():
+            known = self._targets.get(key)
+            if key in fresh or known is None or known.in_force_bytes != target.in_force_bytes:
+                self._targets[key] = target
+                self._watcher.add(target)
         if any(one.reason is Reason.NOT_RUNNING for one in found):
             self._clock_again()
 

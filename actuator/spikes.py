@@ -39,6 +39,10 @@ class SpikeRules:
     """Raises within this time of a rescue's first belong to it."""
     gap_fraction: float = 0.0
     """The hold's gap as a share of the limit; 0 computes it."""
+    force_seconds: float = 10.0
+    """So long after a request of ours the node may still put an older size in force."""
+    look_seconds: float = 0.004
+    """Between two looks while it may, where there is no hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +183,10 @@ class SpikeGuard:
     """
 
     __slots__ = (
-        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_kill_seconds", "_limit", "_rescues",
-        "_since", "_steps",
-        "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "phase", "reason", "rules", "spec_bytes",
-        "written_bytes",
+        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_kill_seconds", "_left_to_node",
+        "_limit", "_look_at", "_rescues", "_shown_bytes", "_since", "_steps", "_under_way_until",
+        "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "in_force_bytes", "phase", "reason", "rules",
+        "spec_bytes", "written_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -196,6 +200,7 @@ class SpikeGuard:
         deadline_seconds: float | None = None,
         written_bytes: int = 0,
         rescues: tuple[float, ...] = (),
+        now: float = 0.0,
     ) -> None:
         self.rules, self.holds = rules, holds
         self.spec_bytes = spec_bytes
@@ -205,16 +210,23 @@ class SpikeGuard:
         self.written_bytes = written_bytes
         """The highest limit we wrote; no patch may carry less."""
         self.deadline_seconds = min(rules.hold_seconds, deadline_seconds or rules.hold_seconds)
+        self.in_force_bytes: int | None = spec_bytes
+        """The limit that the node says is in force; None where it does not say."""
         self.phase = Phase.CALM
         self.reason: Reason | None = None
         self._rescues: deque[float] = deque(rescues, maxlen=max(rules.most_rescues, 1))
         self._since = self._deadline = self._answer_by = 0.0
         self._asked = 0
+        self._left_to_node = False
         self._steps = 0
         self._limit: int | None = None
         self._kill_seconds = 0.0
         self._first_raise_at = -math.inf
         self._cache_told_at = -math.inf
+        # An earlier run's request may be under way as well.
+        self._under_way_until = now + rules.force_seconds if written_bytes else -math.inf
+        self._look_at = math.inf
+        self._shown_bytes = spec_bytes
 
     @property
     def rescues(self) -> tuple[float, ...]:
@@ -228,9 +240,9 @@ class SpikeGuard:
             case Phase.NEEDY:
                 return self._deadline if self.holds else math.inf
             case Phase.ASKED:
-                return min(self._answer_by, self._deadline)
+                return min(self._answer_by, self._deadline, self._look_at)
             case Phase.CALM | Phase.LET_GO:
-                return math.inf
+                return self._look_at
 
     @property
     def target_bytes(self) -> int:
@@ -247,7 +259,7 @@ class SpikeGuard:
             case Accepted(limit_bytes):
                 return self._accepted(limit_bytes, now)
             case Refused(reason):
-                self._asked = 0
+                self._asked, self._left_to_node = 0, False
                 if self.phase is Phase.ASKED:
                     self.phase, self.reason = Phase.NEEDY, reason
                 return []
@@ -257,21 +269,44 @@ class SpikeGuard:
     def _seen(self, reading: MemoryReading, now: float) -> list[Instruction]:
         limit = self._limit = reading.limit_bytes
         if limit is None:
-            self.phase = Phase.CALM
+            self.phase, self._look_at = Phase.CALM, math.inf
             return []
-        # Whoever lowered it since had the right to.
+        again: list[Instruction] = []
+        if limit < self.written_bytes and self._is_under_way(now):
+            # The node put an older request of ours in force.
+            limit = self._limit = self.written_bytes
+            again = [WriteLimit(limit)]
+        # Else whoever lowered it had the right to.
         self.written_bytes = min(self.written_bytes, limit)
+        self._look_soon(now)
         mark = self.mark(limit, reading.tasks)
         if self.phase is Phase.LET_GO:
             if reading.current_bytes >= NEAR * mark:
-                return []
+                return again
             self.phase, self.reason = Phase.CALM, None
         if self.holds and now >= self._deadline and self.phase in (Phase.NEEDY, Phase.ASKED):
-            return self._let_go(self.reason or Reason.EXPIRED, now, reading.current_bytes - mark)
-        moved = self._moved_hold(reading, mark)
+            return again + self._let_go(self.reason or Reason.EXPIRED, now, reading.current_bytes - mark)
         if self.phase is Phase.ASKED:
-            return moved + self._unanswered(now)
-        return moved + self._at(reading, mark, limit, now)
+            if limit >= self._asked:
+                return again + self._write(now)
+            return again + self._moved_hold(reading, mark) + self._unanswered(now)
+        return again + self._moved_hold(reading, mark) + self._at(reading, mark, limit, now)
+
+    def _is_under_way(self, now: float) -> bool:
+        """Whether a request of ours may still be put in force, and be an older one than what is written."""
+        return self.written_bytes != self.in_force_bytes and now < self._under_way_until
+
+    def _look_soon(self, now: float) -> None:
+        awaited = self._left_to_node if self.holds else self._is_under_way(now)
+        self._look_at = now + self.rules.look_seconds if awaited else math.inf
+
+    def shown(self, spec_bytes: int, in_force_bytes: int | None) -> None:
+        """What the cluster shows of the container: its spec, and what the node says is in force."""
+        if spec_bytes < self.written_bytes <= self._shown_bytes:
+            # The spec had come up to what we wrote: somebody lowered it since.
+            self.written_bytes = spec_bytes
+        self.spec_bytes = self._shown_bytes = spec_bytes
+        self.in_force_bytes = in_force_bytes
 
     def _at(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
         """Where a look at its mark leads to."""
@@ -342,6 +377,7 @@ class SpikeGuard:
             self._rescues.append(now)
         self._steps += 1
         self._asked = max((self._limit or 0) + memory_bytes, self.written_bytes)
+        self._under_way_until = now + self.rules.force_seconds
         if not self.holds:
             return [*self._write(now), AskApi(self.written_bytes)]
         if self._asked <= self.spec_bytes:
@@ -353,7 +389,14 @@ class SpikeGuard:
 
     def _accepted(self, limit_bytes: int, now: float) -> list[Instruction]:
         self.spec_bytes = limit_bytes
+        self._under_way_until = now + self.rules.force_seconds
         if self.phase is not Phase.ASKED or limit_bytes < self._asked:
+            return []
+        if self.in_force_bytes is not None and self.in_force_bytes < self.written_bytes:
+            # The node has an earlier raise still to put in force, and would lower what we wrote onto what is in use:
+            # this one is left to it.
+            self._left_to_node = True
+            self._look_soon(now)
             return []
         return self._write(now)
 
@@ -363,14 +406,15 @@ class SpikeGuard:
 
     def _write(self, now: float) -> list[Instruction]:
         limit = self.written_bytes = max(self._asked, self.written_bytes)
-        self._asked = 0
+        self._asked, self._left_to_node = 0, False
         self.phase, self.reason = Phase.CALM, None
+        self._look_soon(now)
         told = Tell(Reason.RAISED, seconds=now - self._since, limit_bytes=limit)
         if not self.holds:
             return [WriteLimit(limit), told]
         return [WriteLimit(limit), WriteHigh(limit - gap(limit, self.rules)), told]
 
     def _let_go(self, reason: Reason, now: float, over_bytes: int = 0) -> list[Instruction]:
-        self.phase, self.reason = Phase.LET_GO, reason
+        self.phase, self.reason, self._left_to_node = Phase.LET_GO, reason, False
         told = Tell(reason, seconds=now - self._since, over_bytes=max(over_bytes, 0))
         return [WriteHigh(None), told] if self.holds else [told]

@@ -150,6 +150,8 @@ def _target(
         base_bytes=base,
         deadline_seconds=deadline,
         priority=pod.priority,
+        written_bytes=memo.pending_bytes,
+        in_force_bytes=None if container.actual_limits is None else container.actual_limits.memory_bytes,
         rescues=memo.rescues,
         is_leased=bool(memo.base_bytes),
     )

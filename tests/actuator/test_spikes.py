@@ -115,6 +115,82 @@ def test_on_v1_the_cgroup_goes_first_and_the_spec_follows() -> None:
     assert found[-1] == AskApi(LIMIT + 32 * MIB)
 
 
+def raised_once(one: SpikeGuard, now: float = 0.0) -> int:
+    """A guard that has been given its first step, and the limit it leads to."""
+    one.handle(full(holds=one.holds), now)
+    [*_, asked] = one.handle(Granted(32 * MIB), now)
+    assert isinstance(asked, AskApi)
+    one.handle(Accepted(asked.limit_bytes), now)
+    return asked.limit_bytes
+
+
+def test_an_older_request_that_the_node_puts_in_force_late_is_written_over_at_once() -> None:
+    one = guard(holds=False)
+    first = raised_once(one)
+    one.handle(full(first, holds=False), 0.3)
+    one.handle(Granted(64 * MIB), 0.3)
+    second = one.written_bytes
+    assert one.next_at <= 0.3 + RULES.look_seconds
+    assert one.handle(Seen(MemoryReading(LIMIT, first)), 0.304) == [WriteLimit(second)]
+
+
+def test_it_looks_often_only_until_the_node_says_that_what_it_wrote_is_in_force() -> None:
+    one = guard(holds=False)
+    first = raised_once(one)
+    assert one.next_at <= RULES.look_seconds
+    one.shown(first, first)
+    one.handle(Seen(MemoryReading(LIMIT // 2, first)), 0.01)
+    assert one.next_at == float("inf")
+
+
+def test_it_looks_often_only_for_a_while_when_the_node_says_nothing() -> None:
+    one = guard(holds=False)
+    first = raised_once(one)
+    one.handle(Seen(MemoryReading(LIMIT // 2, first)), RULES.force_seconds)
+    assert one.next_at == float("inf")
+
+
+def test_a_limit_that_somebody_lowers_after_the_raise_stays_lowered() -> None:
+    one = guard(holds=False)
+    first = raised_once(one)
+    one.shown(first, LIMIT)
+    one.shown(LIMIT + MIB, LIMIT)
+    assert one.handle(Seen(MemoryReading(LIMIT // 2, LIMIT + MIB)), 0.5) == []
+
+
+def test_on_v2_a_second_raise_is_left_to_the_node_while_it_has_the_first_to_put_in_force() -> None:
+    one = guard()
+    first = raised_once(one)
+    one.handle(full(first), 0.2)
+    [asked] = one.handle(Granted(64 * MIB), 0.2)
+    assert isinstance(asked, AskApi)
+    assert one.handle(Accepted(asked.limit_bytes), 0.21) == []
+    assert one.handle(full(first), one.next_at) == []
+    done = one.handle(full(asked.limit_bytes, high=first), 0.4)
+    assert WriteHigh(asked.limit_bytes - gap(asked.limit_bytes, RULES)) in done
+    assert reasons(done) == [Reason.RAISED]
+
+
+def test_on_v2_a_second_raise_is_written_when_the_node_does_not_come_to_it() -> None:
+    one = guard()
+    first = raised_once(one)
+    one.handle(full(first), 0.2)
+    [asked] = one.handle(Granted(64 * MIB), 0.2)
+    assert isinstance(asked, AskApi)
+    one.handle(Accepted(asked.limit_bytes), 0.21)
+    assert WriteLimit(asked.limit_bytes) in one.handle(full(first), 0.2 + RULES.answer_seconds)
+
+
+def test_on_v2_a_second_raise_is_written_at_once_when_the_first_is_in_force() -> None:
+    one = guard()
+    first = raised_once(one)
+    one.shown(first, first)
+    one.handle(full(first), 0.2)
+    [asked] = one.handle(Granted(64 * MIB), 0.2)
+    assert isinstance(asked, AskApi)
+    assert WriteLimit(asked.limit_bytes) in one.handle(Accepted(asked.limit_bytes), 0.21)
+
+
 def test_a_stale_event_raises_nothing() -> None:
     assert guard().handle(calm(), 0.0) == []
 
