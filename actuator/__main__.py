@@ -18,6 +18,7 @@ from actuator.kernelmemory import KernelMemory
 from actuator.lowering import Lowering
 from actuator.nodehands import NodeHands
 from actuator.places import Places
+from actuator.priority import run_early
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.standby import take_note
@@ -40,10 +41,11 @@ class Node:
         if not settings.node_name:
             settings = replace(settings, node_name=os.environ.get("NODE_NAME") or socket.gethostname())
         _open_files()
+        # Who waits for a processor in the middle of its work keeps the interpreter from the watcher's thread.
+        run_early()
         folder = Path(settings.state_folder)
         fs = NodeHands(settings.cgroup_root, settings.cgroup_parent)
         journal = Journal(folder, boot_id())
-        _adopt(journal, take_note(settings.state_folder))
         self.heartbeat = Heartbeat(folder)
         budget = NodeBudget(settings.amount("node_reserve"))
         watcher = Watcher(KernelMemory(fs), settings.rules, budget, around.clock, self.heartbeat)
@@ -57,6 +59,7 @@ class Node:
             metrics=around.metrics,
             address=around.address,
             guard_restores=lambda: _restores(folder),
+            guard_raises=lambda: take_note(settings.state_folder),
             direct=DirectMode(fs, journal, around.clock) if settings.direct else None,
             lower=Lowering(fs, around.clock).step,
             release=lambda record: _release(settings.cgroup_root, record),
@@ -68,14 +71,6 @@ class Node:
         """The watcher has let go of everything: tell the guard so."""
         if self.heartbeat is not None:
             self.heartbeat.stop()
-
-
-def _adopt(journal: Journal, raised: dict[str, int]) -> None:
-    """What the guard raised in our absence is ours to ask of the API now."""
-    for key, record in list(journal.records.items()):
-        limit = raised.get(str(record.get("group")), 0)
-        if limit > int(record.get("pending") or 0):
-            journal.put({key: {**record, "pending": limit, "ours": max(limit, int(record.get("ours") or 0))}})
 
 
 def _open_files() -> None:

@@ -8,16 +8,17 @@ journal. When its lock falls (it died) or the beat stays out (it hangs), each le
 its place. No limit is ever lowered. SIGTERM or SIGINT end it, after lifting what is held if the actuator is silent.
 """
 
-import ctypes
 import fcntl
 import json
 import os
+import resource
 import signal
 import sys
 import threading
 import zlib
 from contextlib import suppress
 
+from actuator.priority import run_first
 from actuator.reach import open_below
 from actuator.standby import Lease, Standby
 
@@ -106,15 +107,16 @@ class Guard:
     def __init__(self, folder: str, root: str, boot: str) -> None:
         self.folder, self.root, self.boot = folder, root, boot
         self.restores = 0
-        self.standby: Standby | None = None
+        self.standby = Standby(folder, root)
         """Who raises while the actuator is silent."""
+        self._journal: tuple[int, int, int] | None = None
         self._beat: float | None = None
         self._same_looks = 0
 
     @property
     def look_seconds(self) -> float:
         """Until the next look."""
-        return LOOK_SECONDS if self.standby is None else self.standby.look_seconds
+        return self.standby.look_seconds if self.is_silent else LOOK_SECONDS
 
     def died(self) -> int:
         """The actuator's lock fell: no need to wait for its beat to stay out."""
@@ -128,23 +130,29 @@ class Guard:
         beat = last_beat(self.folder)
         if beat != self._beat or beat == 0:
             self._beat, self._same_looks = beat, 0
-            self._step_aside()
+            self._prepare()
             return 0
         self._same_looks += 1
-        if self.standby is not None:
+        if self._same_looks > SILENT_LOOKS:
             return self.standby.look()
-        return self._stand_by() if self._same_looks >= SILENT_LOOKS else 0
+        return self._stand_by() if self.is_silent else 0
 
     def _stand_by(self) -> int:
-        released = self.let_go()
-        self.standby = Standby(self.folder, self.root, leases(self.folder, self.boot))
         self.standby.look()
-        return released
+        self._prepare()
+        self.standby.look()
+        return self.let_go()
 
-    def _step_aside(self) -> None:
-        if self.standby is not None:
-            self.standby.close()
-            self.standby = None
+    def _prepare(self) -> None:
+        """Follow the leases, so that nothing has to be read or opened when the actuator is gone."""
+        try:
+            found = os.stat(os.path.join(self.folder, JOURNAL))
+        except OSError:
+            return
+        journal = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if journal != self._journal:
+            self._journal = journal
+            self.standby.prepare(leases(self.folder, self.boot))
 
     def let_go(self) -> int:
         """Lift every hold under lease."""
@@ -185,10 +193,11 @@ def main(argv: list[str]) -> int:
     folder, root = argv[1], argv[2] if len(argv) == 3 else "/sys/fs/cgroup"
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mlockall(7)
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -15)
+    run_first()
+    with suppress(OSError, ValueError):
+        # A leased container takes up to five files.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     guard = Guard(folder, root, boot)

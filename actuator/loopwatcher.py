@@ -44,6 +44,9 @@ class LoopWatcher:
         self._rescue.add(target, self._clock.monotonic())
         self._wake.set()
 
+    def complete(self) -> None:
+        """There is no guard to tell."""
+
     def drop(self, key: str) -> None:
         self._rescue.drop(key)
 

@@ -49,6 +49,10 @@ class SpikeWatcher(Protocol):
 
     def add(self, target: Target) -> None: ...
 
+    def complete(self) -> None:
+        """All that is to be watched at the start was added."""
+        ...
+
     def drop(self, key: str) -> None: ...
 
     def answer(self, key: str, answer: Accepted | Refused) -> None: ...
@@ -75,6 +79,7 @@ class Actuator:
         metrics: Metrics | None = None,
         address: str = "",
         guard_restores: Callable[[], int] = lambda: 0,
+        guard_raises: Callable[[], dict[str, int]] = dict,
         release: Callable[[Record], None] = lambda _: None,
         direct: DirectMode | None = None,
         lower: Callable[[str, str, int], ShrinkStep] | None = None,
@@ -84,6 +89,7 @@ class Actuator:
         self.wake = asyncio.Event()
         self._settings, self._clock, self._watcher, self._locate = settings, clock, watcher, locate
         self._address, self._connection, self._guard_restores = address, connection, guard_restores
+        self._guard_raises = guard_raises
         self._numbers = Numbers(metrics or Metrics())
         self._teller = Teller(connection, clock, settings.node_name)
         backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.5)
@@ -123,7 +129,7 @@ class Actuator:
         self._accepted: dict[str, int] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
-        self._changed = True
+        self._changed, self._is_complete = True, False
         watcher.on_outcome = self._outcome_from_anywhere
 
     async def watch(self) -> None:
@@ -149,6 +155,7 @@ class Actuator:
         if self._changed:
             self._changed = False
             self._decide()
+        self._adopt_raises()
         self._ask_again()
         self._numbers.node(len(self._targets), self._guard_restores())
         await self._take_back()
@@ -210,6 +217,11 @@ class Actuator:
             if key in fresh or known is None or known.in_force_bytes != target.in_force_bytes:
                 self._targets[key] = target
                 self._watcher.add(target)
+        if not self._is_complete:
+            self._is_complete = True
+            self._watcher.complete()
+            # The guard raises until it has seen that we are there.
+            self._clock_again()
         if any(one.reason is Reason.NOT_RUNNING for one in found):
             self._clock_again()
 
@@ -326,6 +338,13 @@ class Actuator:
         else:
             self._accepted[key] = answer.limit_bytes
         self._watcher.answer(key, answer)
+
+    def _adopt_raises(self) -> None:
+        """What the guard raised while we were away is ours to ask of the API."""
+        raised = self._guard_raises()
+        for key, target in self._targets.items() if raised else ():
+            if target.group in raised:
+                self._remember(key, ours=raised[target.group], pending=raised[target.group])
 
     def _ask_again(self) -> None:
         """What an earlier run of ours had raised and not asked to the end: the spec follows the cgroup."""

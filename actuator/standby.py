@@ -45,32 +45,33 @@ class _Watched:
 class Standby:
     """The containers whose limits may be raised."""
 
-    def __init__(self, folder: str, root: str, leases: list[Lease]) -> None:
-        self._note = os.path.join(folder, NOTE)
-        self._watched: list[_Watched] = []
-        for lease in leases:
-            if lease.ceiling_bytes > 0:
-                with suppress(OSError):
-                    self._watched.append(_open(root, lease))
-        self.look_seconds = _FIRST_LOOK_SECONDS + len(self._watched) * _LOOK_SECONDS_EACH
+    def __init__(self, folder: str, root: str) -> None:
+        self._note, self._root = os.path.join(folder, NOTE), root
+        self._watched: dict[Lease, _Watched] = {}
+
+    @property
+    def look_seconds(self) -> float:
         """Between two looks: short for few containers, and never a whole core for many."""
+        return _FIRST_LOOK_SECONDS + len(self._watched) * _LOOK_SECONDS_EACH
+
+    def prepare(self, leases: list[Lease]) -> None:
+        """Have the files of these containers open, so that the first look takes no time."""
+        wanted = {lease for lease in leases if lease.ceiling_bytes > 0}
+        for lease in self._watched.keys() - wanted:
+            _close(self._watched.pop(lease))
+        for lease in wanted - self._watched.keys():
+            with suppress(OSError):
+                self._watched[lease] = _open(self._root, lease)
 
     def look(self) -> int:
         """Raise whoever is near its limit; how many were."""
         raised = 0
-        for one in list(self._watched):
+        for lease, one in list(self._watched.items()):
             try:
                 raised += self._look_at(one)
             except OSError:
-                self._watched.remove(one)
-                _close(one)
+                _close(self._watched.pop(lease))
         return raised
-
-    def close(self) -> None:
-        """The actuator is back."""
-        for one in self._watched:
-            _close(one)
-        self._watched.clear()
 
     def _look_at(self, one: _Watched) -> bool:
         limit = _number(one.limit)
@@ -95,6 +96,8 @@ def take_note(folder: str) -> dict[str, int]:
     path = os.path.join(folder, NOTE)
     raised: dict[str, int] = {}
     try:
+        # The guard may be writing: its next line goes into a note of its own.
+        os.rename(path, path := f"{path}.taken")
         with open(path, encoding="ascii") as file:
             for line in file:
                 group, _, limit = line.rstrip("\n").rpartition(" ")

@@ -1,11 +1,10 @@
 """The thread that waits for memory events.
 
-Owns epoll, the sweep beside it (v1's marks do not see kernel memory), the heartbeat for the guard, and the thread's
-right to run first. Decides nothing. Arming usage marks takes milliseconds each and so has a thread of its own.
+Owns epoll, the sweep beside it (v1's marks do not see kernel memory), and the heartbeat for the guard. Decides nothing.
+Arming usage marks takes milliseconds each and so has a thread of its own.
 """
 
 import asyncio
-import ctypes
 import errno
 import os
 import select
@@ -22,6 +21,7 @@ from actuator.budget import NodeBudget
 from actuator.heartbeat import Heartbeat
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
+from actuator.priority import run_first
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Rescue
 from actuator.spikes import Accepted, Refused, SpikeRules, ladder
 from elastipod.clock import Clock
@@ -31,9 +31,6 @@ _SLICES: Final = 2
 _BEATS_PER_SLICE: Final = 5
 _CLOSELY_EVERY: Final = 4
 _SWITCH_SECONDS: Final = 0.0005
-_MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
-_FIFO_PRIORITY: Final = 10
-_NICE: Final = -15
 
 
 class Watcher:
@@ -58,7 +55,7 @@ class Watcher:
         self._to_arm: SimpleQueue[tuple[Target, int] | None] = SimpleQueue()
         self._arming: set[str] = set()
         self._targets: dict[str, Target] = {}
-        self._stopping = False
+        self._is_complete = self._is_beating = self._stopping = False
         self._failure: Exception | None = None
         self._on_end: Callable[[], object] = lambda: None
         self._threads = (
@@ -97,6 +94,10 @@ class Watcher:
 
     def add(self, target: Target) -> None:
         self._command(lambda now: self._add(target, now))
+
+    def complete(self) -> None:
+        """All that is to be watched at the start was added: from here on the guard may leave it to us."""
+        self._command(self._complete)
 
     def drop(self, key: str) -> None:
         self._command(lambda _: self._drop(key))
@@ -149,13 +150,20 @@ class Watcher:
                 self._rescue.look(due, now)
             if now - beat_at >= _BEAT_SECONDS:
                 beat_at = now
-                if self._heartbeat is not None:
-                    self._heartbeat.beat(now)
+                self._beat(now)
                 beats += 1
                 if beats % _BEATS_PER_SLICE == 0:
                     number = beats // _BEATS_PER_SLICE
                     closely = number // _SLICES % _CLOSELY_EVERY == 0
                     self._rescue.sweep(self._rescue.keys[number % _SLICES :: _SLICES], now, closely=closely)
+
+    def _complete(self, _now: float) -> None:
+        self._is_complete = True
+
+    def _beat(self, now: float) -> None:
+        self._is_beating = self._is_beating or (self._is_complete and not self._arming)
+        if self._is_beating and self._heartbeat is not None:
+            self._heartbeat.beat(now)
 
     def _take(self, events: list[tuple[int, int]]) -> list[str]:
         keys: list[str] = []
@@ -239,22 +247,3 @@ class Watcher:
         self._arming.discard(key)
         if error.errno not in (errno.ENOENT, errno.ENODEV):
             self._tell(key, Failed(f"usage marks can not be set: {error.strerror or error}"))
-
-
-def run_first() -> str:
-    """Let the calling thread run before others, and keep its memory in memory, as far as we are allowed; what came of
-    it."""
-    with suppress(OSError, AttributeError):
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.mlockall(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT)
-    thread = threading.get_native_id()
-    try:
-        flags = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
-        os.sched_setscheduler(thread, flags, os.sched_param(_FIFO_PRIORITY))
-    except OSError:
-        try:
-            os.setpriority(os.PRIO_PROCESS, thread, _NICE)
-        except OSError:
-            return "normal"
-        return f"nice {_NICE}"
-    return f"SCHED_FIFO {_FIFO_PRIORITY}"

@@ -72,6 +72,7 @@ def test_a_v2_container_is_held_asked_for_and_raised_in_order(tmp_path: Path) ->
     root = v2_tree(tmp_path / "cg")
     with watching(CgroupFs(root), tmp_path) as (watcher, seen):
         watcher.add(target())
+        watcher.complete()
         seen.wait(Watched)
         (root / GROUP / "memory.current").write_text(f"{95 * MIB}\n")
         asked = seen.wait(AskApi)
@@ -182,6 +183,17 @@ def test_a_group_is_made_read_and_removed(hands: NodeHands) -> None:
     assert not hands.exists("kubepods")
 
 
+def test_the_guard_is_not_told_of_us_before_all_that_was_there_is_watched(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    with watching(CgroupFs(root), tmp_path) as (watcher, seen):
+        watcher.add(target())
+        seen.wait(Watched)
+        # Its next turn comes after a beat's time.
+        (root / GROUP / "memory.current").write_text(f"{95 * MIB}\n")
+        seen.wait(AskApi)
+        assert (tmp_path / "heartbeat").read_text() == ""
+
+
 async def test_a_watcher_whose_thread_fails_ends_and_says_why(tmp_path: Path) -> None:
     class Broken(Heartbeat):
         def beat(self, now: float) -> None:
@@ -189,6 +201,7 @@ async def test_a_watcher_whose_thread_fails_ends_and_says_why(tmp_path: Path) ->
 
     memory = KernelMemory(CgroupFs(v2_tree(tmp_path / "cg")))
     watcher = Watcher(memory, SpikeRules(), NodeBudget(0), SystemClock(), Broken(tmp_path))
+    watcher.complete()
     with pytest.raises(RuntimeError, match="Input/output error"):
         await watcher.run()
 

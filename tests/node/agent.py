@@ -50,6 +50,7 @@ def main() -> None:
     ceiling = options.get("ceiling", 8 * limit)
     pod = group.rpartition("/")[0]
     watcher.add(Target("k", "1", "c", "c", pod, group, limit, ceiling, limit, 5.0, is_leased=is_leased))
+    watcher.complete()
     threading.Event().wait()
 
 
