@@ -20,6 +20,8 @@ ASKED_ANNOTATION: Final = f"{OWN_PREFIX}resources-asked-at"
 
 _MOST_CPU: Final = 10_000_000
 _MOST_MEMORY: Final = 2**50
+_MOST_KEPT: Final = 2_048
+"""A longer text is not worth a place in a cache."""
 
 
 class BadSize(ValueError):
@@ -123,12 +125,15 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
     )
 
 
-@lru_cache(maxsize=4096)
 def stated_sizes(text: str) -> Mapping[str, Size]:
     """The sizes in an `elastipod.io/resources` annotation, by container name.
 
     `{"app": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {...}}}`. Raises BadSize naming the field.
     """
+    return _known_sizes(text) if len(text) <= _MOST_KEPT else _parsed_sizes(text)
+
+
+def _parsed_sizes(text: str) -> Mapping[str, Size]:
     try:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -136,6 +141,9 @@ def stated_sizes(text: str) -> Mapping[str, Size]:
     if not isinstance(found, dict) or not found:
         raise BadSize(f'{RESOURCES_ANNOTATION} must be an object: {{"container": {{"requests": {{"cpu": "500m"}}}}}}')
     return {name: _stated(name, size) for name, size in found.items()}
+
+
+_known_sizes: Final = lru_cache(maxsize=4096)(_parsed_sizes)
 
 
 def _stated(name: str, found: Any) -> Size:

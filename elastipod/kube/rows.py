@@ -33,6 +33,8 @@ from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, p
 
 VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated")
 _MOST_ANNOTATION: Final = 65_536
+_MOST_KEPT: Final = 64
+"""A longer quantity is not worth a place in a cache."""
 _SHOWN_OF_ANNOTATION: Final = 256
 _NO_LABELS: Final[dict[str, str]] = {}
 
@@ -300,13 +302,18 @@ def _interned(labels: dict[str, str] | None) -> dict[str, str]:
 def _amounts(amounts: ResourceList | None) -> Resources:
     if not amounts:
         return NOTHING
-    return _shared_amounts(amounts.get("cpu"), amounts.get("memory"))
+    cpu, memory = amounts.get("cpu"), amounts.get("memory")
+    if (isinstance(cpu, str) and len(cpu) > _MOST_KEPT) or (isinstance(memory, str) and len(memory) > _MOST_KEPT):
+        return _parsed_amounts(cpu, memory)
+    return _shared_amounts(cpu, memory)
 
 
-@lru_cache(maxsize=65_536)
-def _shared_amounts(cpu: str | int | float | None, memory: str | int | float | None) -> Resources:
-    """One value for all containers of the same size: most of a cluster's are."""
+def _parsed_amounts(cpu: str | int | float | None, memory: str | int | float | None) -> Resources:
     return Resources(_amount(parse_cpu, cpu), _amount(parse_memory, memory))
+
+
+_shared_amounts: Final = lru_cache(maxsize=65_536)(_parsed_amounts)
+"""One value for all containers of the same size: most of a cluster's are."""
 
 
 def _amount(parse: Callable[[str], int], text: str | int | float | None) -> int | None:

@@ -206,4 +206,4 @@ def test_without_the_webhook_pods_are_made_as_they_are_at_once(api_server: ApiSe
     with _asked(api_server, process, "unsized"):
         began = SystemClock().monotonic()
         assert _cpu(api_server.calls.post("/api/v1/namespaces/unsized/pods", pod_json("web-0", "unsized"))) == "100m"
-        assert SystemClock().monotonic() - began < 1.0
+        assert SystemClock().monotonic() - began < 2.0

@@ -21,6 +21,8 @@ SIZED_ANNOTATION: Final = f"{OWN_PREFIX}sized"
 
 _GROUP: Final = "admission.k8s.io/"
 _MOST_WARNING: Final = 240
+_MOST_PARTS: Final = 1_000
+"""More of one kind than any real pod has, and few enough to be looked at in a moment."""
 
 
 class _Kind(Json, frozen=True):
@@ -103,6 +105,16 @@ def read_pod(review: Review) -> NewPod:
         shape = _pods.decode(review.raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadObject(str(error)) from None
+    meta, spec = shape.metadata, shape.spec
+    for what, many in (
+        ("containers", spec.containers),
+        ("init containers", spec.init_containers),
+        ("labels", meta.labels),
+        ("annotations", meta.annotations),
+        ("owners", meta.owner_references),
+    ):
+        if many is not None and len(many) > _MOST_PARTS:
+            raise BadObject(f"the pod has {len(many)} {what}; one with more than {_MOST_PARTS} is not looked at")
     return NewPod(msgspec.structs.replace(pod_row(shape), namespace=review.namespace), shape)
 
 

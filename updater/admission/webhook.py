@@ -49,7 +49,7 @@ class Webhook:
         self._admit = admit
         self._request_seconds = request_seconds
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], _Connection] = {}
         self._refused = metrics.counter("admission_refused", "Requests without an answer, by HTTP status", "status")
 
     @property
@@ -71,15 +71,16 @@ class Webhook:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Take no more connections, give those at work their time, and end them all."""
+        """Take no more connections, let requests at work have their answer, and end all."""
         if self._server is None:
             return
         self._server.close()
+        for task, connection in self._open.items():
+            connection.is_last = True
+            if connection.is_idle:
+                task.cancel()
         if self._open:
-            await asyncio.wait(set(self._open), timeout=self._request_seconds)
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+            await asyncio.wait(set(self._open), timeout=self._request_seconds + _CLOSE_SECONDS)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -88,29 +89,26 @@ class Webhook:
             self._refused.labels(status="none").inc()
             writer.transport.abort()
             return
-        self._open.add(task)
+        connection = self._open[task] = _Connection(reader, writer)
         try:
-            with suppress(OSError, TimeoutError, h11.RemoteProtocolError):
-                await self._answer_all(reader, writer)
+            with suppress(OSError, TimeoutError):
+                await self._answer_all(connection)
         finally:
-            self._open.discard(task)
+            del self._open[task]
             writer.close()
             with suppress(OSError, TimeoutError):
                 await writer.wait_closed()
 
-    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer_all(self, connection: "_Connection") -> None:
         """Request by request, until either side has enough."""
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER)
         patience = _FIRST_SECONDS
-        while True:
-            if not http.trailing_data[0]:
-                async with asyncio.timeout(patience):
-                    http.receive_data(await reader.read(_READ_BYTES))
+        while not connection.is_last:
+            await connection.wait(patience)
             patience = _IDLE_SECONDS
             status, body = 200, b""
             try:
                 async with asyncio.timeout(self._request_seconds):
-                    asked = await _read(http, reader, writer)
+                    asked = await connection.read()
                     if asked is None:
                         return
                     body = await self._admit(asked)
@@ -124,36 +122,68 @@ class Webhook:
                 status, body = 408, b"the request took too long"
             if status != 200:
                 self._refused.labels(status=str(status)).inc()
-                log.info("request refused", status=status, why=body.decode("utf-8", "replace"))
-            writer.write(_response(http, status, body))
-            await writer.drain()
-            if http.our_state is not h11.DONE:
-                return
-            http.start_next_cycle()
+                log.debug("request refused", status=status, why=body.decode("utf-8", "replace"))
+            async with asyncio.timeout(self._request_seconds):
+                await connection.write(status, body)
 
 
-async def _read(http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | None:
-    """The body of the next request; None where the other side has gone. Raises Refused."""
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        event = http.next_event()
-        if event is h11.NEED_DATA:
-            if http.they_are_waiting_for_100_continue:
-                go_on = h11.InformationalResponse(status_code=100, headers=[])
-                writer.write(http.send(go_on) or b"")
-            http.receive_data(await reader.read(_READ_BYTES))
-        elif isinstance(event, h11.Request):
-            _check(event)
-        elif isinstance(event, h11.Data):
-            size += len(event.data)
-            if size > MOST_BYTES:
-                raise Refused(413, f"at most {MOST_BYTES} bytes are taken")
-            pieces.append(bytes(event.data))
-        elif isinstance(event, h11.EndOfMessage):
-            return b"".join(pieces)
+class _Connection:
+    """A connection and where it stands."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.is_idle = True
+        """Nothing of a next request has come."""
+        self.is_last = False
+        """No request is taken after this one."""
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER)
+
+    async def wait(self, seconds: float) -> None:
+        """Until a request begins. Raises TimeoutError."""
+        if not self._http.trailing_data[0]:
+            async with asyncio.timeout(seconds):
+                self._http.receive_data(await self._reader.read(_READ_BYTES))
+        self.is_idle = False
+
+    async def read(self) -> bytes | None:
+        """The request's body; None where the other side has gone. Raises Refused, h11.RemoteProtocolError."""
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                if self._http.they_are_waiting_for_100_continue:
+                    go_on = h11.InformationalResponse(status_code=100, headers=[])
+                    self._writer.write(self._http.send(go_on) or b"")
+                self._http.receive_data(await self._reader.read(_READ_BYTES))
+            elif isinstance(event, h11.Request):
+                _check(event)
+            elif isinstance(event, h11.Data):
+                size += len(event.data)
+                if size > MOST_BYTES:
+                    raise Refused(413, f"at most {MOST_BYTES} bytes are taken")
+                pieces.append(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                return b"".join(pieces)
+            else:
+                return None
+
+    async def write(self, status: int, body: bytes) -> None:
+        """The answer. After one that is not 200 the connection ends, as the request may not have been read."""
+        content_type = "application/json" if status == 200 else "text/plain; charset=utf-8"
+        self.is_last |= status != 200
+        headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
+        if self.is_last:
+            headers.append(("Connection", "close"))
+        for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self._writer.write(self._http.send(event) or b"")
+        await self._writer.drain()
+        if self._http.our_state is h11.DONE:
+            self._http.start_next_cycle()
         else:
-            return None
+            self.is_last = True
+        self.is_idle = True
 
 
 def _check(request: h11.Request) -> None:
@@ -169,17 +199,3 @@ def _check(request: h11.Request) -> None:
         raise Refused(415, "a body must not be compressed")
     if int(headers.get(b"content-length", b"0")) > MOST_BYTES:
         raise Refused(413, f"at most {MOST_BYTES} bytes are taken")
-
-
-def _response(http: h11.Connection, status: int, body: bytes) -> bytes:
-    """An answer; the connection ends after one that is not 200, as its body may not have been read."""
-    content_type = "application/json" if status == 200 else "text/plain; charset=utf-8"
-    headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
-    if status != 200:
-        headers.append(("Connection", "close"))
-    parts = [
-        http.send(h11.Response(status_code=status, headers=headers)),
-        http.send(h11.Data(data=body)),
-        http.send(h11.EndOfMessage()),
-    ]
-    return b"".join(part for part in parts if part)
