@@ -219,12 +219,12 @@ class Recommender:
         try:
             reading = await self._source.read()
         except KubeError as error:
-            if not self.recommendations.source_problem:
+            if not self.recommendations.judgement.source_problem:
                 log.warning("no usage can be read", error=str(error))
-            self.recommendations.source_problem = str(error)[:200]
+            self.recommendations.judgement.source_problem = str(error)[:200]
             return UsageReading()
         self._read_at = at
-        self.recommendations.source_problem = ""
+        self.recommendations.judgement.source_problem = ""
         return reading
 
     async def _write_statuses(self, dirty: set[str], now: float) -> None:

@@ -1,0 +1,205 @@
+"""What a VerticalPodAutoscaler's status should say, of what was learned.
+
+Owns the way from estimates to a status: caps, conditions, and what stays while a lost history is learned anew. Which
+claims there are and which are to be looked at is recommending.py's matter. Reads and writes nothing.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from elastipod.api import AutoscalerStatus, ContainerRecommendation, resources
+from elastipod.clock import to_rfc3339
+from elastipod.limits import LimitRange
+from elastipod.pods import ContainerKey, Workload
+from elastipod.quantities import Resources
+from recommender.capping import Cap, Capped, Range, Surroundings, cap, cap_pod, range_of
+from recommender.claims import WELL_KNOWN_KINDS, Claim
+from recommender.conditions import Facts, conditions
+from recommender.estimators.histogram import Estimates
+from recommender.explaining import explain_container
+from recommender.history import History
+from recommender.membership import Membership
+from recommender.settings import RecommenderSettings
+from recommender.status import recommendation
+
+_MOST_CONTAINERS: Final = 2000
+"""As many fit into one object with room to spare (etcd takes 1.5 MiB)."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A claim and what is known about it besides its containers' history."""
+
+    claim: Claim
+    is_loaded: bool = False
+    keeps_status: bool = True
+    """Whether what its status recommends is of its target; False where it was turned to another since."""
+    unusable: dict[str, str] = field(default_factory=dict)
+    """Why a container's checkpoint could not be used."""
+    kept: dict[str, ContainerRecommendation] = field(default_factory=dict)
+    """What the status recommended before, for containers whose history is lost."""
+    containers: tuple[Capped, ...] = ()
+    told_caps: tuple[tuple[Cap, ...], ...] = ()
+    """What capped the containers when the status was last as it should be."""
+
+    @property
+    def caps(self) -> tuple[tuple[Cap, ...], ...]:
+        return tuple(one.caps for one in self.containers if one.caps)
+
+
+class Judgement:
+    """From what is known of a claim to its status. Whoever learns keeps its attributes as they are now."""
+
+    def __init__(self, settings: RecommenderSettings, history: History, members: Membership) -> None:
+        self.around = Surroundings(
+            floor=Resources(settings.floor_cpu_millicores, settings.floor_memory_bytes),
+            most=Resources(settings.max_allowed_cpu_millicores or None, settings.max_allowed_memory_bytes or None),
+        )
+        self.limit_ranges: dict[str, tuple[LimitRange, ...]] = {}
+        self.estimates: Estimates | None = None
+        self.is_lost = np.zeros(0, dtype=bool)
+        """Rows with running pods and no usable sample for too long."""
+        self.source_problem = ""
+        """Why no usage arrives, where none does."""
+        self._settings = settings
+        self._history = history
+        self._members = members
+
+    def status(self, known: Known, rivals: tuple[str, ...], now: float) -> AutoscalerStatus:
+        """What the status of a claim should say; rivals are the other claims on its target."""
+        claim, target = known.claim, known.claim.target
+        known.containers = self._containers(known, target) if target is not None else ()
+        found = recommendation(known.containers)
+        before = claim.status.recommendation
+        if known.keeps_status and not (known.is_loaded and (found or self._has_pods(target))):
+            found = before
+        facts = self._facts(known, target, rivals, found is not None)
+        return AutoscalerStatus(
+            recommendation=found,
+            conditions=list(conditions(facts, tuple(claim.status.conditions or ()), claim.generation, now)),
+            observed_generation=claim.generation or None,
+        )
+
+    def explain(self, target: Workload, claims: list[Known], now: float) -> list[dict[str, Any]]:
+        """What is known and recommended for a workload's containers, and by which way it came about."""
+        estimates = self.estimates
+        found = []
+        for name in self._members.containers(target):
+            row = self._history.row(ContainerKey(target, name))
+            if row is not None and estimates is not None and row < len(estimates.confidence):
+                capped = [one for known in claims for one in known.containers if one.container == name]
+                found.append(explain_container(name, row, self._history, estimates, capped, now))
+        return found
+
+    def lost(self, now: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """What `is_lost` is now."""
+        size = self._history.size
+        live_since = self._members.live_since()
+        heard = np.fmax(self._history.last_sample_at[:size], live_since)
+        with np.errstate(invalid="ignore"):
+            lost: np.ndarray[Any, np.dtype[np.bool_]] = now - heard > self._settings.metrics_lost_seconds
+        return lost & ~np.isnan(live_since)
+
+    def _containers(self, known: Known, target: Workload) -> tuple[Capped, ...]:
+        if not known.is_loaded:
+            return ()
+        around = replace(self.around, limit_ranges=self.limit_ranges.get(target.namespace, ()))
+        shown = self._members.containers(target)
+        found = []
+        for name, container in sorted(shown.items())[:_MOST_CONTAINERS]:
+            wanted = self._wanted(known, target, name)
+            found.append(cap(wanted, known.claim.policy(name), container, around))
+        return cap_pod(found, [one for one in shown.values() if one is not None], around)
+
+    def _wanted(self, known: Known, target: Workload, name: str) -> Capped:
+        """A container's estimate; what stood there before while a lost history is being learned anew."""
+        row = self._history.row(ContainerKey(target, name))
+        estimates = self.estimates
+        if row is None or estimates is None or row >= len(estimates.confidence):
+            return _kept(known.kept.get(name), Capped(name, None, None), 0.0)
+        interval = known.claim.policy(name).memory_interval_seconds
+        self._history.memory_interval[row] = interval or self._settings.memory_interval_seconds
+        cpu, memory = estimates.cpu.values[row].tolist(), estimates.memory.values[row].tolist()
+        fresh = Capped(name, range_of(cpu, 1000.0), range_of(memory, 1.0))
+        before = known.kept.get(name)
+        if before is None:
+            return fresh
+        if estimates.confidence[row] >= self._settings.enough_confidence:
+            del known.kept[name]
+            known.unusable.pop(name, None)
+            return fresh
+        return _kept(before, fresh, float(self._history.oom_floor[row]))
+
+    def _facts(self, known: Known, target: Workload | None, rivals: tuple[str, ...], is_provided: bool) -> Facts:
+        claim = known.claim
+        has_pods = self._has_pods(target)
+        problems = list(claim.problems)
+        is_found = True
+        if target is not None:
+            is_found = self._members.exists(target) or has_pods or target.kind not in WELL_KNOWN_KINDS
+            if target.kind not in WELL_KNOWN_KINDS and not has_pods:
+                problems.append(f"spec.targetRef: no pod's highest known owner is a {target.kind} of that name")
+            if len(known.containers) >= _MOST_CONTAINERS:
+                problems.append(f"only the first {_MOST_CONTAINERS} containers fit into the status")
+            owner = self._members.owner_of(target)
+            if owner is not None:
+                problems.append(
+                    f"spec.targetRef: {target.kind} {target.name} is controlled by {owner.kind} {owner.name}; name that"
+                )
+        rows = [] if target is None else self._rows(target)
+        names = [] if target is None else self._members.containers(target)
+        confidence = min((float(self.estimates.confidence[row]) for row in rows), default=0.0) if self.estimates else 0
+        return Facts(
+            is_provided=is_provided,
+            has_pods=has_pods,
+            is_off=bool(names) and all(claim.policy(name).is_off for name in names),
+            is_target_found=is_found,
+            is_confident=confidence >= self._settings.enough_confidence,
+            is_history_loaded=known.is_loaded,
+            unusable_history="; ".join(f"{name}: {why}" for name, why in sorted(known.unusable.items())),
+            metrics_lost=self._lost_since(rows),
+            problems=tuple(problems),
+            rivals=rivals,
+        )
+
+    def _rows(self, target: Workload) -> list[int]:
+        size = 0 if self.estimates is None else len(self.estimates.confidence)
+        found = (self._history.row(ContainerKey(target, name)) for name in self._members.containers(target))
+        return [row for row in found if row is not None and row < size]
+
+    def _has_pods(self, target: Workload | None) -> bool:
+        return target is not None and bool(self._members.pods(target))
+
+    def _lost_since(self, rows: list[int]) -> str:
+        lost = [row for row in rows if row < len(self.is_lost) and self.is_lost[row]]
+        if not lost:
+            return ""
+        heard = [float(self._history.last_sample_at[row]) for row in lost]
+        known = [at for at in heard if not math.isnan(at)]
+        since = f"since {to_rfc3339(min(known))}" if known else "since the pods started"
+        return f"no usage sample {since}" + (f": {self.source_problem}" if self.source_problem else "")
+
+
+def _kept(before: ContainerRecommendation | None, fresh: Capped, oom_floor: float) -> Capped:
+    """What was recommended before, and more memory where a kill asks for it."""
+    if before is None:
+        return fresh
+    try:
+        target, lower = resources(before.target), resources(before.lower_bound)
+    except ValueError:
+        return fresh
+
+    def span(target: int | None, lower: int | None, new: Range | None, least: int) -> Range | None:
+        if not target:
+            return new
+        target = max(target, least)
+        return Range(min(max(lower or 0, least), target), target, None, target)
+
+    return replace(
+        fresh,
+        cpu=span(target.cpu_millicores, lower.cpu_millicores, fresh.cpu, 0),
+        memory=span(target.memory_bytes, lower.memory_bytes, fresh.memory, math.ceil(oom_floor)),
+    )
