@@ -53,22 +53,21 @@
 {{/* Takes (list root component). */}}
 {{- define "elastipod.selectorLabels" -}}
 {{- $root := first . -}}
-app.kubernetes.io/name: {{ default $root.Chart.Name $root.Values.nameOverride }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/name: {{ default $root.Chart.Name $root.Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ last . }}
 {{- end -}}
 
 {{/* Takes (list root component). */}}
 {{- define "elastipod.labels" -}}
 {{- $root := first . -}}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "elastipod.selectorLabels" . }}
-app.kubernetes.io/part-of: elastipod
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ $root.Release.Service }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := dict
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/part-of" "elastipod"
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" $root.Release.Service
+-}}
+{{ merge (include "elastipod.selectorLabels" . | fromYaml) $own $root.Values.commonLabels | toYaml }}
 {{- end -}}
 
 {{/* Takes (list root component). */}}

@@ -1,29 +1,23 @@
 {{/* What the pods of all components share. Each takes (list root component). */}}
 
 {{- define "elastipod.podMeta" -}}
+{{- $own := index (first .).Values (last .) -}}
 labels:
-  {{- include "elastipod.labels" . | nindent 2 }}
-  {{- with (index (first .).Values (last .)).podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- merge (include "elastipod.labels" . | fromYaml) $own.podLabels | toYaml | nindent 2 }}
 annotations:
-  kubectl.kubernetes.io/default-container: {{ last . }}
-  # elastipod does not size itself.
-  elastipod.io/memory-spike: "Off"
-  elastipod.io/donate: "false"
-  {{- with (index (first .).Values (last .)).podAnnotations }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- /* elastipod does not size itself. */}}
+  {{- $ours := dict "kubectl.kubernetes.io/default-container" (last .) "elastipod.io/memory-spike" "Off" "elastipod.io/donate" "false" }}
+  {{- merge (dict) $own.podAnnotations $ours | toYaml | nindent 2 }}
 {{- end -}}
 
 {{- define "elastipod.placement" -}}
 {{- $root := first . -}}
 {{- $own := index $root.Values (last .) -}}
-serviceAccountName: {{ include "elastipod.serviceAccountName" . }}
+serviceAccountName: {{ include "elastipod.serviceAccountName" . | quote }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds }}
 {{- with $own.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $root.Values.images.pullSecrets }}
 imagePullSecrets:
@@ -73,29 +67,23 @@ affinity:
 {{- $_ := set $settings "cgroupRoot" "/host/cgroup" -}}
 {{- with $own.cgroup.parent -}}{{- $_ := set $settings "cgroupParent" . -}}{{- end -}}
 {{- end -}}
-- name: ELASTIPOD_LISTEN_HOST
-  valueFrom:
-    fieldRef:
-      fieldPath: status.podIP
-{{- if eq $component "admission" }}
-- name: ELASTIPOD_WEBHOOK_HOST
-  valueFrom:
-    fieldRef:
-      fieldPath: status.podIP
-{{- end }}
-{{- if eq $component "actuator" }}
-- name: ELASTIPOD_NODE_NAME
-  valueFrom:
-    fieldRef:
-      fieldPath: spec.nodeName
-{{- end }}
-{{- range $name, $value := merge (dict) $own.settings $settings }}
-- name: ELASTIPOD_{{ $name | snakecase | upper }}
-  value: {{ include "elastipod.text" $value | quote }}
-{{- end }}
-{{- with $own.extraEnv }}
-{{ toYaml . }}
-{{- end }}
+{{- $fields := dict "LISTEN_HOST" "status.podIP" -}}
+{{- if eq $component "admission" -}}{{- $_ := set $fields "WEBHOOK_HOST" "status.podIP" -}}{{- end -}}
+{{- if eq $component "actuator" -}}{{- $_ := set $fields "NODE_NAME" "spec.nodeName" -}}{{- end -}}
+{{- $env := list -}}
+{{- range $name, $path := $fields -}}
+{{- $env = append $env (dict "name" (printf "ELASTIPOD_%s" $name) "valueFrom" (dict "fieldRef" (dict "fieldPath" $path))) -}}
+{{- end -}}
+{{- range $name, $value := merge (dict) $own.settings $settings -}}
+{{- $env = append $env (dict "name" (printf "ELASTIPOD_%s" ($name | snakecase | upper)) "value" (include "elastipod.text" $value)) -}}
+{{- end -}}
+{{- $kept := list -}}
+{{- range $one := $env -}}
+{{- $isGiven := false -}}
+{{- range $own.extraEnv -}}{{- $isGiven = or $isGiven (eq .name $one.name) -}}{{- end -}}
+{{- if not $isGiven -}}{{- $kept = append $kept $one -}}{{- end -}}
+{{- end -}}
+{{ concat $kept $own.extraEnv | toYaml }}
 {{- end -}}
 
 {{- define "elastipod.probes" -}}

@@ -1,0 +1,98 @@
+"""Random values of the chart, from its schema.
+
+Owns the part of JSON Schema that values.schema.json uses. Where the schema leaves a Kubernetes object open, an example
+is taken; a value that contradicts another is for the caller to sort out.
+"""
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+Json = dict[str, Any]
+
+_EXAMPLES: Final[dict[str, list[Any]]] = {
+    "affinity": [{}, {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}],
+    "apiServerTo": [[], [{"ipBlock": {"cidr": "10.0.0.1/32"}}]],
+    "containerSecurityContext": [{"readOnlyRootFilesystem": True}],
+    "extraArgs": [[], ["--log-level=debug"]],
+    "extraEnv": [[], [{"name": "TZ", "value": "UTC"}]],
+    "extraVolumeMounts": [[], [{"name": "tmp", "mountPath": "/var/tmp"}]],
+    "extraVolumes": [[], [{"name": "more", "emptyDir": {}}]],
+    "matchExpressions": [[], [{"key": "team", "operator": "Exists"}]],
+    "metricsFrom": [[], [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]],
+    "podSecurityContext": [{"runAsNonRoot": True, "runAsUser": 1000}],
+    "tolerations": [[], [{"key": "spot", "operator": "Exists"}]],
+    "topologySpreadConstraints": [
+        [],
+        [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+    ],
+    "global": [{}, {"of": "another chart"}],
+}
+# What contradicts other values in most of its forms; each is a test of its own.
+_EXAMPLES |= {
+    "caBundle": [""],
+    "digest": ["", "", f"sha256:{'5' * 64}"],
+    "failurePolicy": ["Ignore"],
+    "issuerRef": [{}],
+    "namespaces": [[]],
+    "parent": [""],
+    "readNodes": [False],
+    "scope": ["cluster"],
+    "secretName": [""],
+    "serviceAccount": [{}, {"annotations": {"team": "x"}}, {"name": "own"}, {"create": False, "name": "theirs"}],
+    "source": ["helm", "certManager"],
+    "tag": ["", "1.2.3"],
+}
+_TEXTS: Final = ("", "a", "1", "true", "null", "0x1F", "a: b", "{{ x }}", '"', "'", "#", "é", " ", "-", "8Gi")
+
+
+def values(schema: Json) -> st.SearchStrategy[Json]:
+    """Any values that the schema allows."""
+    found: st.SearchStrategy[Json] = _of(schema, schema["definitions"], "")
+    return found
+
+
+def _of(one: Json, known: Json, name: str) -> st.SearchStrategy[Any]:
+    if name in _EXAMPLES:
+        return st.sampled_from(_EXAMPLES[name])
+    if "$ref" in one:
+        return _of(known[one["$ref"].rpartition("/")[2]], known, name)
+    for choice in ("allOf", "anyOf"):
+        if choice in one:
+            return st.one_of(*(_of(each, known, name) for each in one[choice]))
+    if "enum" in one:
+        return st.sampled_from(one["enum"])
+    match one["type"]:
+        case "boolean":
+            return st.booleans()
+        case "integer":
+            return st.integers(one.get("minimum", 0), one.get("maximum", 1 << 50))
+        case "number":
+            return st.floats(one.get("minimum", 0), 1e9, allow_nan=False).map(lambda value: round(value, 6))
+        case "string":
+            return _text(one)
+        case "array":
+            return st.lists(
+                _of(one["items"], known, name),
+                min_size=one.get("minItems", 0),
+                max_size=3,
+                unique_by=str if one.get("uniqueItems") else None,
+            )
+    return _object(one, known)
+
+
+def _text(one: Json) -> st.SearchStrategy[str]:
+    if "pattern" not in one:
+        return st.sampled_from([text for text in _TEXTS if len(text) >= one.get("minLength", 0)])
+    # A pattern's end also stands before a last line break, for Python; not for others.
+    text = st.from_regex(one["pattern"].replace("$", r"\Z"), fullmatch=False)
+    return text.filter(lambda found: found.isascii() and len(found) <= one.get("maxLength", 100))
+
+
+def _object(one: Json, known: Json) -> st.SearchStrategy[Json]:
+    if "properties" in one:
+        properties = {key: _of(each, known, key) for key, each in one["properties"].items()}
+        required = {key: properties.pop(key) for key in one.get("required", ())}
+        return st.fixed_dictionaries(required, optional=properties)
+    keys = _of({"type": "string", **one["propertyNames"]}, known, "")
+    return st.dictionaries(keys, _of(one["additionalProperties"], known, ""), max_size=2)

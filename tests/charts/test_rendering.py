@@ -1,0 +1,242 @@
+"""What is rendered, over many values: whole, safe, and with the rights that the code asks for."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+
+from elastipod.process import ProcessSettings
+from tests.charts.pages import SCHEMA, SETTINGS
+from tests.charts.rendering import COMPONENTS, Manifests, Refused, containers, needs_helm, render, rules
+from tests.charts.strategies import values
+
+Json = dict[str, Any]
+pytestmark = needs_helm
+
+BY_NAMESPACE: Json = {
+    "scope": "namespace",
+    "namespaces": ["team-a", "team-b"],
+    "rbac": {"readNodes": True},
+    "admission": {"enabled": False},
+    "actuator": {"enabled": False},
+}
+CASES: dict[str, Json] = {
+    "defaults": {},
+    "beside an upstream VPA": {"recommenderNames": ["elastipod"]},
+    "recommender alone": {name: {"enabled": False} for name in ("updater", "admission", "actuator")},
+    "actuator alone": {name: {"enabled": False} for name in ("updater", "admission", "recommender")},
+    "one of each": {name: {"replicas": 1} for name in ("recommender", "updater", "admission")},
+    "by namespace": BY_NAMESPACE,
+    "one namespace, recommender alone": {
+        **BY_NAMESPACE,
+        "namespaces": [],
+        "rbac": {"readNodes": False},
+        "updater": {"enabled": False},
+    },
+    "cgroup v1": {"actuator": {"cgroup": {"version": "v1", "driver": "cgroupfs", "parent": "kubelet"}}},
+    "direct mode": {"actuator": {"settings": {"direct": True}, "cgroup": {"version": "v1"}}},
+    "no capability": {"actuator": {"sysNice": False}},
+    "cert-manager": {"admission": {"certificate": {"source": "certManager"}}},
+    "own certificate": {"admission": {"certificate": {"source": "secret", "secretName": "own", "caBundle": "PEM"}}},
+    "pod monitor": {"metrics": {"podMonitor": {"enabled": True}}, "networkPolicy": {"enabled": True}},
+    "service monitor": {"metrics": {"serviceMonitor": {"enabled": True}}},
+    "user namespaces": {"userNamespaces": True},
+    "evictions": {"updater": {"evictions": True}},
+    "own namespace for nodes": {"actuator": {"namespace": "nodes", "createNamespace": False}},
+}
+
+
+@pytest.fixture(params=CASES)
+def manifests(request: pytest.FixtureRequest) -> Manifests:
+    return render(CASES[request.param])
+
+
+def test_every_object_is_named_labelled_and_there_once(manifests: Manifests) -> None:
+    is_whole(manifests)
+
+
+def test_every_pod_but_the_actuators_keeps_to_restricted(manifests: Manifests) -> None:
+    for component, pod in manifests.pods().items():
+        if component != "actuator":
+            is_restricted(pod)
+
+
+def test_no_right_is_wider_than_it_has_to_be(manifests: Manifests) -> None:
+    has_narrow_rights(manifests)
+
+
+@given(values(json.loads(SCHEMA.read_text("utf-8"))))
+@settings(max_examples=25, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+def test_whatever_the_schema_allows_is_rendered_or_refused_by_its_name(chosen: Json) -> None:
+    try:
+        rendered = render(chosen)
+    except Refused as refused:
+        assert "elastipod: " in str(refused)
+        assume(False)
+    is_whole(rendered)
+    has_narrow_rights(rendered)
+
+
+def is_whole(manifests: Manifests) -> None:
+    """What the API server would not have otherwise, and what people look for."""
+    places = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in manifests]
+    assert len(places) == len(set(places))
+    for one in manifests:
+        meta = one["metadata"]
+        assert 0 < len(meta["name"]) <= 253
+        for label in ("name", "instance", "component", "part-of", "version", "managed-by"):
+            assert 0 < len(meta["labels"][f"app.kubernetes.io/{label}"]) <= 63, meta
+        if one["kind"] in ("Deployment", "DaemonSet"):
+            labels = one["spec"]["template"]["metadata"]["labels"]
+            assert one["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    for component, pod in manifests.pods().items():
+        for container in containers(pod):
+            names = [one["name"] for one in container.get("env", [])]
+            assert len(names) == len(set(names))
+            ours = {one.removeprefix("ELASTIPOD_").lower() for one in names if one.startswith("ELASTIPOD_")}
+            known = {
+                *ProcessSettings.__dataclass_fields__,
+                *SETTINGS.get(component, ProcessSettings).__dataclass_fields__,
+            }
+            assert ours <= known, ours - known
+            assert container["image"].count(":") <= 2
+
+
+def is_restricted(pod: Json) -> None:
+    """Pod Security's level `restricted`, by the letter."""
+    spec = pod["spec"]
+    assert not any(spec.get(one) for one in ("hostNetwork", "hostPID", "hostIPC"))
+    assert all(set(one) - {"name"} <= {"emptyDir", "secret", "projected"} for one in spec.get("volumes", []))
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] != 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in containers(pod):
+        context = container["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert "privileged" not in context
+        assert all("hostPort" not in one for one in container.get("ports", []))
+
+
+def has_narrow_rights(manifests: Manifests) -> None:
+    for account, granted in rules(manifests).items():
+        for rule in granted:
+            words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert "*" not in words, account
+            assert not words & {"secrets", "pods/status", "nodes/proxy", "pods/exec", "serviceaccounts/token"}
+            assert not words & {"impersonate", "bind", "escalate"}
+            assert "rbac.authorization.k8s.io" not in words
+            assert "admissionregistration.k8s.io" not in words
+            if {"pods", "nodes"} & set(rule["resources"]):
+                assert set(rule["verbs"]) <= {"get", "list", "watch"}, account
+
+
+def test_by_namespace_there_is_no_cluster_role_but_the_one_that_reads_nodes() -> None:
+    manifests = render(BY_NAMESPACE)
+    for role in manifests.of("ClusterRole"):
+        assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}]
+    named = {one["metadata"]["namespace"] for one in manifests.of("Role", "-updater")}
+    assert named == {"team-a", "team-b"}
+    without = render(CASES["one namespace, recommender alone"])
+    kinds = {one["kind"] for one in without}
+    assert not kinds & {"ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "Namespace"}
+    assert not kinds & {"MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"}
+
+
+def test_evictions_are_a_right_only_where_they_are_asked_for() -> None:
+    def may_evict(manifests: Manifests) -> set[str]:
+        return {
+            account
+            for account, granted in rules(manifests).items()
+            if any("pods/eviction" in rule["resources"] for rule in granted)
+        }
+
+    assert may_evict(render()) == set()
+    assert may_evict(render({"updater": {"evictions": True}})) == {"elastipod-updater"}
+
+
+def test_the_actuator_is_root_with_nothing_but_its_part_of_the_cgroup_tree() -> None:
+    pod = render().pods()["actuator"]
+    spec = pod["spec"]
+    assert not any(spec.get(one) for one in ("hostNetwork", "hostPID", "hostIPC"))
+    assert spec["securityContext"]["runAsUser"] == 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["priorityClassName"] == "system-node-critical"
+    assert [one["name"] for one in containers(pod)] == ["guard", "actuator"]
+    for container in containers(pod):
+        assert container["securityContext"] == {
+            "privileged": False,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"], "add": ["SYS_NICE"]},
+        }
+    assert host_paths(pod) == {"/run/elastipod", "/sys/fs/cgroup/kubepods.slice"}
+
+
+def test_only_the_container_that_speaks_to_the_api_has_a_token() -> None:
+    pod = render().pods()["actuator"]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    guard, actuator = containers(pod)
+    assert "token" not in {one["name"] for one in guard["volumeMounts"]}
+    assert "token" in {one["name"] for one in actuator["volumeMounts"]}
+    assert "env" not in guard
+
+
+def test_without_its_capability_the_actuator_has_none() -> None:
+    for container in containers(render({"actuator": {"sysNice": False}}).pods()["actuator"]):
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "direct", "trees"),
+    [
+        ({"version": "v2", "driver": "systemd"}, False, {"kubepods.slice"}),
+        ({"version": "v2", "driver": "cgroupfs"}, True, {"kubepods"}),
+        ({"version": "v2", "driver": "cgroupfs", "parent": "kubelet"}, False, {"kubelet/kubepods"}),
+        ({"version": "v1", "driver": "systemd"}, False, {"memory/kubepods.slice"}),
+        ({"version": "v1", "driver": "cgroupfs"}, True, {"memory/kubepods", "cpu/kubepods"}),
+    ],
+)
+def test_of_the_host_only_the_trees_of_its_pods_are_mounted(cgroup: Json, direct: bool, trees: set[str]) -> None:
+    pod = render({"actuator": {"cgroup": cgroup, "settings": {"direct": direct}}}).pods()["actuator"]
+    assert host_paths(pod) == {"/run/elastipod", *(f"/sys/fs/cgroup/{tree}" for tree in trees)}
+    for container in containers(pod):
+        mounted = {one["mountPath"] for one in container["volumeMounts"] if one["name"].startswith("cgroup")}
+        assert mounted == {f"/host/cgroup/{tree}" for tree in trees}
+
+
+def test_new_pods_are_sent_to_the_webhook_only_from_where_they_may_be_sized() -> None:
+    webhook = render({"protectedNamespaces": ["kube-system", "vault"]}).one("MutatingWebhookConfiguration")["webhooks"][
+        0
+    ]
+    (out,) = webhook["namespaceSelector"]["matchExpressions"]
+    assert out["operator"] == "NotIn"
+    assert set(out["values"]) == {"elastipod", "elastipod-node", "kube-system", "vault"}
+    assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["sideEffects"]) == ("Ignore", 2, "None")
+    assert webhook["clientConfig"]["caBundle"]
+
+
+def test_one_replica_has_no_disruption_budget() -> None:
+    assert len(render().of("PodDisruptionBudget")) == 3
+    assert not render(CASES["one of each"]).of("PodDisruptionBudget")
+
+
+def test_two_releases_do_not_meet_in_what_is_cluster_wide() -> None:
+    wide = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"}
+
+    def names(*argv: str) -> set[tuple[str, str]]:
+        return {(one["kind"], one["metadata"]["name"]) for one in render({}, *argv) if one["kind"] in wide}
+
+    assert not names() & names("--namespace", "other")
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_what_is_switched_off_leaves_nothing(component: str) -> None:
+    for one in render({component: {"enabled": False}}):
+        assert one["metadata"]["labels"]["app.kubernetes.io/component"] != component
+
+
+def host_paths(pod: Json) -> set[str]:
+    return {one["hostPath"]["path"] for one in pod["spec"]["volumes"] if "hostPath" in one}

@@ -1,0 +1,194 @@
+"""What may be set, and what is refused: by the schema, or by its name where values contradict each other."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from elastipod.settings import load_all
+from tests.charts.pages import CHART, SCHEMA, SET_BY_THE_CHART, SETTINGS, camel, default_values, pages
+from tests.charts.rendering import COMPONENTS, Refused, containers, helm, needs_helm, notes, render
+
+Json = dict[str, Any]
+
+
+def schema() -> Json:
+    found: Json = json.loads(SCHEMA.read_text("utf-8"))
+    return found
+
+
+def objects(one: Any, path: str = "") -> Iterator[tuple[str, Json]]:
+    """Every schema within a schema."""
+    if isinstance(one, dict):
+        if "type" in one or "$ref" in one or "anyOf" in one or "allOf" in one:
+            yield path, one
+        for key, each in one.items():
+            yield from objects(each, f"{path}/{key}")
+
+
+def test_every_value_is_described() -> None:
+    for path, one in objects(schema()):
+        for name, each in one.get("properties", {}).items():
+            if not path.endswith("/items"):
+                assert each["description"].endswith("."), f"{path}: {name}"
+
+
+def test_no_object_with_named_values_takes_others() -> None:
+    for path, one in objects(schema()):
+        if "properties" in one:
+            assert one["additionalProperties"] is False, path
+
+
+def test_every_default_stands_in_the_schema_and_every_value_has_a_default() -> None:
+    def compare(values: Json, one: Json, path: str) -> None:
+        properties = one.get("properties")
+        if properties is None or not values:
+            return
+        assert set(values) == set(properties) - {"global"}, path
+        for name, value in values.items():
+            if isinstance(value, dict):
+                compare(value, properties[name], f"{path}.{name}")
+
+    compare(default_values(), schema(), "")
+
+
+def test_schema_and_readme_say_what_the_code_says() -> None:
+    for path, text in pages().items():
+        assert path.read_text("utf-8") == text, f"{path.name}: run make docs"
+
+
+@needs_helm
+def test_lint_finds_nothing() -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"recomender": {}}, "recomender"),
+        ({"updater": {"settings": {"coolDown": 1}}}, "coolDown"),
+        ({"updater": {"settings": {"namespacesOff": []}}}, "namespacesOff"),
+        ({"updater": {"replicas": 0}}, "/updater/replicas"),
+        ({"recommender": {"settings": {"halfLifeSeconds": "a day"}}}, "/recommender/settings/halfLifeSeconds"),
+        ({"actuator": {"cgroup": {"version": "v3"}}}, "/actuator/cgroup/version"),
+        ({"actuator": {"stateFolder": "/"}}, "/actuator/stateFolder"),
+        ({"actuator": {"stateFolder": "/run/../etc"}}, "/actuator/stateFolder"),
+        ({"actuator": {"cgroup": {"parent": "../.."}}}, "/actuator/cgroup/parent"),
+        ({"protectedNamespaces": ["a'b"]}, "/protectedNamespaces/0"),
+        ({"recommenderNames": []}, "/recommenderNames"),
+        ({"images": {"node": {"digest": "sha256:abc"}}}, "/images/node/digest"),
+    ],
+)
+def test_what_the_schema_does_not_allow_is_refused_by_its_name(values: Json, named: str) -> None:
+    with pytest.raises(Refused, match="values don't meet the specifications of the schema") as refused:
+        render(values)
+    assert named in str(refused.value).replace("'", "")
+
+
+_OFF = {name: {"enabled": False} for name in COMPONENTS}
+_BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "actuator": {"enabled": False}}
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        (_OFF, ["recommender.enabled", "actuator.enabled"]),
+        ({"namespaces": ["team-a"]}, ["namespaces", "scope: namespace"]),
+        ({"rbac": {"readNodes": True}}, ["rbac.readNodes", "scope: namespace"]),
+        ({"scope": "namespace"}, ["actuator.enabled", "scope: namespace"]),
+        ({"scope": "namespace", "actuator": {"enabled": False}}, ["admission.enabled", "scope: namespace"]),
+        (_BY_NAMESPACE, ["updater.enabled", "rbac.readNodes"]),
+        (
+            {
+                **_BY_NAMESPACE,
+                "updater": {"enabled": False},
+                "namespaces": ["team-a"],
+                "protectedNamespaces": ["team-a"],
+            },
+            ["team-a", "namespaces", "protectedNamespaces"],
+        ),
+        ({"admission": {"certificate": {"source": "secret"}}}, ["admission.certificate.secretName"]),
+        (
+            {"admission": {"certificate": {"source": "secret", "secretName": "own"}}},
+            ["admission.certificate.caBundle"],
+        ),
+        (
+            {"admission": {"certificate": {"secretName": "own"}}},
+            ["admission.certificate.secretName", "admission.certificate.source: helm"],
+        ),
+        (
+            {"admission": {"certificate": {"source": "certManager", "caBundle": "x"}}},
+            ["admission.certificate.caBundle", "admission.certificate.source: certManager"],
+        ),
+        (
+            {"admission": {"certificate": {"issuerRef": {"name": "x"}}}},
+            ["admission.certificate.issuerRef", "admission.certificate.source: helm"],
+        ),
+        (
+            {"admission": {"replicas": 1, "webhook": {"failurePolicy": "Fail"}}},
+            ["admission.webhook.failurePolicy", "admission.replicas"],
+        ),
+        ({"actuator": {"namespace": "elastipod"}}, ["actuator.namespace", "actuator.createNamespace"]),
+        ({"actuator": {"cgroup": {"parent": "kubelet"}}}, ["actuator.cgroup.parent", "actuator.cgroup.driver"]),
+        (
+            {"actuator": {"settings": {"memorySpike": "Pause", "memorySpikeAllowed": False}}},
+            ["actuator.settings.memorySpike", "actuator.settings.memorySpikeAllowed"],
+        ),
+        ({"updater": {"serviceAccount": {"create": False}}}, ["updater.serviceAccount.name"]),
+        (
+            {"images": {"node": {"tag": "1", "digest": f"sha256:{'0' * 64}"}}},
+            ["images.node.tag", "images.node.digest"],
+        ),
+        (
+            {"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
+            ["metrics.podMonitor.enabled", "metrics.serviceMonitor.enabled"],
+        ),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused_by_their_names(values: Json, named: list[str]) -> None:
+    with pytest.raises(Refused) as refused:
+        render(values)
+    for name in named:
+        assert name in str(refused.value)
+
+
+@needs_helm
+def test_kubernetes_before_1_33_is_refused_with_the_reason() -> None:
+    with pytest.raises(Refused, match=r"Kubernetes v1\.32\.9 can not resize running pods.*1\.33"):
+        render({}, "--kube-version", "1.32.9")
+
+
+@needs_helm
+def test_notes_tell_what_1_33_can_not_do_and_that_there_are_no_metrics() -> None:
+    old = notes("--kube-version", "1.33.4")
+    assert "does not lower a running container's memory limit" in old
+    assert "has no metrics API" in old
+    new = notes("--kube-version", "1.34.0", "--api-versions", "metrics.k8s.io/v1beta1")
+    assert "!!" not in new
+
+
+@needs_helm
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_setting_of_a_component_reaches_it_as_it_was_given(component: str) -> None:
+    """By way of the schema, helm and the environment, into the settings object."""
+    given: Json = {}
+    for name, one in schema()["definitions"][f"{component}Settings"]["properties"].items():
+        given[name] = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi"}[one["type"]]
+    given |= {"memorySpike": "Off", "memorySpikeMaxFactor": 2.5} if component == "actuator" else {}
+    given |= {"ownerWaitSeconds": 0.25} if component == "admission" else {}
+    given |= {"mostWritesAtOnce": 104_857_600, "oomBumpRatio": 1.5} if component == "recommender" else {}
+    pod = render({component: {"settings": given}}).pods()[component]
+    environ = {one["name"]: one["value"] for one in containers(pod)[-1]["env"] if "value" in one}
+    (settings,) = load_all((SETTINGS[component],), [], _without_others(environ, component))
+    for name in SETTINGS[component].__dataclass_fields__:
+        if name not in SET_BY_THE_CHART:
+            assert getattr(settings, name) == given[camel(name)], name
+
+
+def _without_others(environ: dict[str, str], component: str) -> dict[str, str]:
+    """What is meant for these settings, and not for ProcessSettings."""
+    known = {f"ELASTIPOD_{name.upper()}" for name in SETTINGS[component].__dataclass_fields__}
+    return {name: value for name, value in environ.items() if name in known}
