@@ -122,7 +122,7 @@ SAMPLES = (
     Sample(kube.DAEMON_SETS, _replicated(kube.DAEMON_SETS), has_generation=True),
     Sample(kube.JOBS, job_json, has_generation=True),
     Sample(kube.CRON_JOBS, _cron_job, has_generation=True),
-    Sample(kube.HORIZONTAL_POD_AUTOSCALERS, _scaler),
+    Sample(kube.HORIZONTAL_POD_AUTOSCALERS, _scaler, has_generation=True),
     Sample(kube.POD_DISRUPTION_BUDGETS, budget, has_generation=True),
     Sample(
         kube.PRIORITY_CLASSES, lambda name, ns: _object(kube.PRIORITY_CLASSES, name, ns, value=7), has_generation=True

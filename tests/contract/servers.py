@@ -4,6 +4,7 @@ Owns the calls and what is compared of an answer. Starts no server; conftest.py 
 """
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -149,8 +150,9 @@ class Server:
         if body is not None and content_type:
             headers["Content-Type"] = content_type
         skip = () if content_type else ("Content-Type",)
+        data = io.BytesIO(raw) if raw and len(raw) > 1_000_000 else raw
         async with self._session.request(
-            method, path, data=raw, params=query, headers=headers, ssl=False, skip_auto_headers=skip
+            method, path, data=data, params=query, headers=headers, ssl=False, skip_auto_headers=skip
         ) as answer:
             text = await answer.text()
             is_json = answer.content_type == JSON

@@ -6,7 +6,7 @@ import pytest
 
 from elastipod.kube import resources as kube
 from tests.contract.samples import SAMPLES, Sample, autoscaler, config_map
-from tests.contract.servers import JSON_PATCH, MERGE, Refusal, Server
+from tests.contract.servers import INVALID, JSON_PATCH, MERGE, Refusal, Server, invalid
 
 REPLACED = [one for one in SAMPLES if one.resource not in (kube.NAMESPACES, kube.EVENTS)]
 
@@ -22,23 +22,17 @@ async def test_a_put_of_an_old_version_is_a_conflict(server: Server, sample: Sam
     assert "the object has been modified; please apply your changes to the latest version and try again" in refused
 
 
-async def test_a_put_without_a_version_wins_where_the_kind_allows_it(server: Server) -> None:
-    path = server.path(kube.CONFIG_MAPS)
-    await server.post(path, config_map("it", server.namespace))
-    wanted = {**config_map("it", server.namespace), "data": {"z": "1"}}
-    assert (await server.put(f"{path}/it", wanted))["data"] == {"z": "1"}
-
-
-@pytest.mark.parametrize("resource", [kube.AUTOSCALERS, kube.LEASES, kube.POD_DISRUPTION_BUDGETS], ids=lambda one: one.plural)
-async def test_a_put_without_a_version_is_refused_where_it_is_not(server: Server, resource: kube.ResourceType) -> None:
-    sample = next(one for one in SAMPLES if one.resource is resource)
-    path = server.path(resource)
-    await server.post(path, sample.make("it", server.namespace))
-    answer = await server.call("PUT", f"{path}/it", sample.make("it", server.namespace))
-    if resource is kube.LEASES:
-        assert answer.code == 200
+@pytest.mark.parametrize("sample", REPLACED, ids=str)
+async def test_a_put_without_a_version_wins_where_the_kind_allows_it(server: Server, sample: Sample) -> None:
+    name = "it" if sample.resource.namespaced else server.unique("it")
+    path = server.path(sample.resource)
+    made = await server.post(path, sample.make(name, server.namespace))
+    del made["metadata"]["resourceVersion"]
+    if sample.is_custom or sample.resource in (kube.LEASES, kube.POD_DISRUPTION_BUDGETS):
+        refused = await server.refused("PUT", f"{path}/{name}", made)
+        assert refused == invalid(sample.resource.plural, name, ("metadata.resourceVersion", INVALID))
     else:
-        assert (answer.code, answer.json["details"]["causes"][0]["field"]) == (422, "metadata.resourceVersion")
+        assert (await server.put(f"{path}/{name}", made))["metadata"]["uid"] == made["metadata"]["uid"]
 
 
 async def test_a_put_of_another_uid_is_a_conflict(server: Server) -> None:
@@ -74,7 +68,7 @@ async def test_a_deletion_holds_to_its_preconditions(server: Server, preconditio
     made = await server.post(path, config_map("it", server.namespace))
     wrong = {"preconditions": {precondition: "1" if precondition != "uid" else "11111111-1111-4111-8111-111111111111"}}
     refused = await server.refused("DELETE", f"{path}/it", wrong)
-    assert refused == Refusal(409, "Conflict", "configmaps", "it")
+    assert refused == Refusal(409, "Conflict", "ConfigMap", "it")
     right = {"preconditions": {precondition: made["metadata"][precondition]}}
     assert (await server.delete(f"{path}/it", right))["status"] == "Success"
 

@@ -59,7 +59,7 @@ async def test_a_limit_range_fills_in_itself(server: Server) -> None:
             {"memory": "3Gi"},
             "memory max limit to request ratio per Container is 2, but provided ratio is 3.000000",
         ),
-        ("Pod", {"max": {"memory": "1Gi"}}, {"memory": "1Gi"}, {"memory": "2Gi"}, "maximum memory usage per Pod is 1Gi, but limit is 2147483648"),
+        ("Pod", {"max": {"memory": "1Gi"}}, {"memory": "1Gi"}, {"memory": "2Gi"}, "maximum memory usage per Pod is 1Gi, but limit is 2Gi"),
         ("Pod", {"min": {"cpu": "1"}}, {"cpu": "500m"}, {}, "minimum cpu usage per Pod is 1, but request is 500m"),
         ("Pod", {"max": {"cpu": "1"}}, {"cpu": "500m"}, {}, "maximum cpu usage per Pod is 1.  No limit is specified"),
         ("Pod", {"min": {"cpu": "1"}}, {}, {}, "minimum cpu usage per Pod is 1.  No request is specified"),

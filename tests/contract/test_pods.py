@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.build import container_json, pod_json
-from tests.contract.servers import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, Server
+from tests.contract.servers import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED, Refusal, Server
 
 Json = dict[str, Any]
 C0 = "spec.containers[0]"
@@ -111,7 +111,6 @@ REFUSED: dict[str, tuple[Json, set[tuple[str, str]]]] = {
         {"containers": one(terminationMessagePolicy="Mail")},
         {(f"{C0}.terminationMessagePolicy", UNSUPPORTED)},
     ),
-    "negative grace": ({"terminationGracePeriodSeconds": -1}, {("spec.terminationGracePeriodSeconds", INVALID)}),
     "deadline zero": ({"activeDeadlineSeconds": 0}, {("spec.activeDeadlineSeconds", INVALID)}),
     "node selector": ({"nodeSelector": {"a b": "c"}}, {("spec.nodeSelector", INVALID)}),
     "toleration without key": (
@@ -143,7 +142,7 @@ REFUSED: dict[str, tuple[Json, set[tuple[str, str]]]] = {
                 ]
             )
         },
-        {(f"{C0}.resizePolicy", DUPLICATE)},
+        {(f"{C0}.resizePolicy[1]", DUPLICATE)},
     ),
     "resize policy of a pod that never restarts": (
         {
@@ -154,7 +153,7 @@ REFUSED: dict[str, tuple[Json, set[tuple[str, str]]]] = {
     ),
     "resize policy of an init container": (
         {"initContainers": one(name="i", resizePolicy=[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}])},
-        {("spec.initContainers[0].resizePolicy", INVALID)},
+        {("spec.initContainers[0].resizePolicy[0].restartPolicy", INVALID)},
     ),
     "probe without handler": ({"containers": one(livenessProbe={})}, {(f"{C0}.livenessProbe", REQUIRED)}),
     "probe of two handlers": (
@@ -205,9 +204,8 @@ REFUSED: dict[str, tuple[Json, set[tuple[str, str]]]] = {
         {"initContainers": one(name="i", restartPolicy="Perhaps")},
         {("spec.initContainers[0].restartPolicy", UNSUPPORTED)},
     ),
-    "os": ({"os": {"name": "plan9"}}, {("spec.os.name", UNSUPPORTED)}),
-    "scheduling gate of a bad name": ({"schedulingGates": [{"name": "a b"}]}, {("spec.schedulingGates[0].name", INVALID)}),
-    "preemption policy": ({"preemptionPolicy": "Always"}, {("spec.preemptionPolicy", UNSUPPORTED)}),
+    "os": ({"os": {"name": "plan9"}}, {("spec.os", UNSUPPORTED)}),
+    "scheduling gate of a bad name": ({"schedulingGates": [{"name": "a b"}]}, {("spec.schedulingGates[0]", INVALID)}),
     "pod-level request above limit": (
         {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}},
         {("spec.resources.requests", INVALID)},
@@ -218,7 +216,7 @@ REFUSED: dict[str, tuple[Json, set[tuple[str, str]]]] = {
     ),
     "container above the pod-level limit": (
         {"containers": sized(limits={"cpu": "2"}, requests={"cpu": "1"}), "resources": {"limits": {"cpu": "1"}}},
-        {("spec.containers[0].resources.limits[cpu]", INVALID)},
+        {("spec.resources.containers[0][cpu].limits", INVALID)},
     ),
     "pod-level resource of another sort": (
         {"resources": {"requests": {"ephemeral-storage": "1Gi"}}},
@@ -282,10 +280,10 @@ async def test_a_pod_is_taken(server: Server, case: str) -> None:
         ("1.5Gi", "1536Mi"),
         ("1024Mi", "1Gi"),
         ("1e3", "1e3"),
-        ("0.1m", "100u"),
+        ("0.1m", "1m"),
         (2, "2"),
         ("1000000000", "1G"),
-        ("+5", "5"),
+        ("+5", "+5"),
         ("128974848", "128974848"),
         ("129e6", "129e6"),
         ("1000Ki", "1000Ki"),
@@ -362,7 +360,7 @@ async def test_a_pod_is_filled_in(server: Server) -> None:
     assert {key: spec.get(key) for key in filled} == filled
     container = spec["containers"][0]
     assert container["resources"] == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
-    assert container["resizePolicy"] == [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]
+    assert "resizePolicy" not in container
     assert container["terminationMessagePath"] == "/dev/termination-log"
     assert container["terminationMessagePolicy"] == "File"
     assert container["imagePullPolicy"] == "IfNotPresent"
@@ -420,6 +418,16 @@ async def test_an_unknown_way_to_validate_is_refused(server: Server) -> None:
 async def test_a_new_pod_states_no_status(server: Server) -> None:
     made = await server.post(server.pods, pod_json("it", server.namespace, status={"phase": "Running", "podIP": "10.0.0.9"}))
     assert made["status"] == {"phase": "Pending", "qosClass": "Burstable"}
+
+
+async def test_a_grace_below_zero_is_a_second(server: Server) -> None:
+    made = await server.make_pod(terminationGracePeriodSeconds=-5)
+    assert made["spec"]["terminationGracePeriodSeconds"] == 1
+
+
+async def test_a_preemption_policy_is_the_class_s(server: Server) -> None:
+    refused = await server.refused("POST", server.pods, pod_json("it", server.namespace, preemptionPolicy="Always"))
+    assert refused == Refusal(403, "Forbidden", "pods", "it")
 
 
 async def test_a_gated_pod_waits(server: Server) -> None:

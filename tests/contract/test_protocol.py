@@ -1,5 +1,6 @@
 """What is asked wrongly, whatever the object: paths, methods, bodies, types; and what the server says of itself."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from elastipod.kube import resources as kube
 from tests.build import pod_json
 from tests.contract.samples import SAMPLES, Sample, config_map
-from tests.contract.servers import JSON, Server
+from tests.contract.servers import JSON, TOO_LONG, Server
 
 Json = dict[str, Any]
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -113,18 +114,13 @@ async def test_protobuf_that_is_none_is_refused(server: Server, body: bytes) -> 
     assert (refused.code, refused.reason) == (400, "BadRequest")
 
 
-async def test_a_custom_kind_is_not_taken_as_protobuf(server: Server) -> None:
-    refused = await server.refused("POST", server.path(kube.AUTOSCALERS), b"k8s\x00", content_type=PROTOBUF)
-    assert (refused.code, refused.reason) == (415, "UnsupportedMediaType")
-
-
-@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*"])
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/*"])
 async def test_an_answer_of_another_type_is_not_to_be_had(server: Server, accept: str) -> None:
     answer = await server.call("GET", server.pods, accept=accept)
     assert answer.code == 406
 
 
-@pytest.mark.parametrize("accept", ["*/*", "application/*", "application/json;q=0.9, */*;q=0.1", "text/html, application/json"])
+@pytest.mark.parametrize("accept", ["*/*", "application/json;q=0.9, */*;q=0.1", "text/html, application/json"])
 async def test_json_is_to_be_had_whoever_asks_for_it(server: Server, accept: str) -> None:
     answer = await server.call("GET", server.pods, accept=accept)
     assert (answer.code, answer.content_type) == (200, JSON)
@@ -141,7 +137,7 @@ async def test_a_config_map_has_a_size(server: Server) -> None:
     big = config_map("it", server.namespace)
     big["data"] = {"a": "x" * (1024 * 1024 + 1)}
     refused = await server.refused("POST", server.path(kube.CONFIG_MAPS), big)
-    assert (refused.code, refused.causes) == (422, {("", "FieldValueTooLong")})
+    assert (refused.code, refused.causes) == (422, {("[]", TOO_LONG)})
 
 
 async def test_a_path_may_end_in_a_slash_or_not(server: Server) -> None:
@@ -268,6 +264,6 @@ async def test_all_is_told_at_once_to_who_asks(server: Server, path: str) -> Non
 
 
 async def test_schemas_are_told_of_by_group(server: Server) -> None:
-    found = await server.get("/openapi/v3")
+    found = json.loads((await server.call("GET", "/openapi/v3", accept="*/*")).text)
     for place in ("api/v1", "apis/apps/v1", "apis/autoscaling.k8s.io/v1", "apis/elastipod.io/v1alpha1"):
         assert found["paths"][place]["serverRelativeURL"].startswith(f"/openapi/v3/{place}")

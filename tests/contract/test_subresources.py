@@ -12,7 +12,7 @@ STATUSES = {
     "nodes": {"phase": "Running"},
     "pods": {"phase": "Running"},
     "resourcequotas": {"used": {"pods": "3"}},
-    "services": {"loadBalancer": {"ingress": [{"ip": "10.1.1.1"}]}},
+    "services": {"conditions": [{"type": "Ready", "status": "True", "reason": "A", "message": "", "lastTransitionTime": "2026-11-29T12:00:00Z"}]},
     "deployments": {"replicas": 3},
     "replicasets": {"replicas": 3},
     "statefulsets": {"replicas": 3},
@@ -131,7 +131,7 @@ async def test_a_node_becomes_unschedulable(server: Server) -> None:
     refused = await server.refused(
         "PATCH", f"{kube.NODES.path()}/{name}", {"spec": {"taints": [{"key": "a", "effect": "Never"}]}}, content_type=MERGE
     )
-    assert (refused.code, refused.causes) == (422, {("spec.taints[0].effect", UNSUPPORTED)})
+    assert (refused.code, refused.causes) == (422, {("metadata.taints[0].effect", UNSUPPORTED)})
 
 
 SCALED = ["deployments", "replicasets", "statefulsets"]
@@ -230,7 +230,7 @@ async def test_a_dry_run_is_refused_as_the_real_one_would_be(server: Server) -> 
 async def test_a_dry_run_of_some_is_refused(server: Server, method: str) -> None:
     made = await server.make_pod()
     path = server.pods if method == "POST" else f"{server.pods}/web-0"
-    body = {} if method == "DELETE" else {"metadata": {}} if method == "PATCH" else made
+    body = None if method == "DELETE" else {"metadata": {}} if method == "PATCH" else made
     kind = MERGE if method == "PATCH" else "application/json"
     refused = await server.refused(method, path, body, content_type=kind, dryRun="Some")
     assert (refused.code, refused.reason, refused.fields) == (422, "Invalid", {"dryRun"})

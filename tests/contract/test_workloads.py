@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[ResourceType, Json, set[tuple[str, str]] | None]] = {
         spec(template=template_json(LABELS, activeDeadlineSeconds=5)),
         {("spec.template.spec.activeDeadlineSeconds", FORBIDDEN)},
     ),
-    "deployment, strategy": (kube.DEPLOYMENTS, spec(strategy={"type": "Magic"}), {("spec.strategy.type", UNSUPPORTED)}),
+    "deployment, strategy": (kube.DEPLOYMENTS, spec(strategy={"type": "Magic"}), {("spec.strategy", UNSUPPORTED)}),
     "deployment, recreate with rolling": (
         kube.DEPLOYMENTS,
         spec(strategy={"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}),
@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[ResourceType, Json, set[tuple[str, str]] | None]] = {
         cron(successfulJobsHistoryLimit=-1),
         {("spec.successfulJobsHistoryLimit", INVALID)},
     ),
-    "scaler, no maximum": (kube.HORIZONTAL_POD_AUTOSCALERS, scaler(maxReplicas=0), {("spec.maxReplicas", INVALID)}),
+    "scaler, no maximum": (kube.HORIZONTAL_POD_AUTOSCALERS, scaler(maxReplicas=0), {("spec.maxReplicas", REQUIRED)}),
     "scaler, minimum above": (
         kube.HORIZONTAL_POD_AUTOSCALERS,
         scaler(minReplicas=5),
@@ -125,7 +125,11 @@ REFUSED: dict[str, tuple[ResourceType, Json, set[tuple[str, str]] | None]] = {
     "scaler, no target": (
         kube.HORIZONTAL_POD_AUTOSCALERS,
         {"maxReplicas": 3},
-        {("spec.scaleTargetRef.kind", REQUIRED), ("spec.scaleTargetRef.name", REQUIRED)},
+        {
+            ("spec.scaleTargetRef.kind", REQUIRED),
+            ("spec.scaleTargetRef.name", REQUIRED),
+            ("spec.scaleTargetRef.apiVersion", INVALID),
+        },
     ),
     "service, no ports": (kube.SERVICES, {"selector": LABELS}, {("spec.ports", REQUIRED)}),
     "service, port": (kube.SERVICES, {"ports": [{"port": 0}]}, {("spec.ports[0].port", INVALID), ("spec.ports[0].targetPort", INVALID)}),
@@ -184,7 +188,7 @@ async def test_a_stateful_set_is_filled_in(server: Server) -> None:
     assert found == {
         "replicas": 1,
         "podManagementPolicy": "OrderedReady",
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0, "maxUnavailable": 1}},
         "revisionHistoryLimit": 10,
     }
 
@@ -228,8 +232,8 @@ async def test_a_scaler_is_filled_in(server: Server) -> None:
 @pytest.mark.parametrize(
     ("resource", "change", "fields"),
     [
-        (kube.STATEFUL_SETS, {"serviceName": "other"}, {"spec"}),
-        (kube.STATEFUL_SETS, {"podManagementPolicy": "Parallel"}, {"spec"}),
+        (kube.STATEFUL_SETS, {"serviceName": "other"}, {"spec.serviceName"}),
+        (kube.STATEFUL_SETS, {"podManagementPolicy": "Parallel"}, {"spec.podManagementPolicy"}),
         (kube.JOBS, {"completions": 5}, {"spec.completions"}),
         (kube.JOBS, {"template": {"spec": {"nodeSelector": {"a": "b"}}}}, {"spec.template"}),
         (kube.JOBS, {"completionMode": "Indexed"}, {"spec.completionMode"}),
