@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCK := uv pip compile --python-version 3.11 --generate-hashes --no-header --quiet
+# The images have what the tests ran with.
+IMAGES_LOCK := $(LOCK) --python-platform linux --no-annotate --constraints requirements/dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench vm cluster kubernetes docs lock clean
+.PHONY: help setup demo test check bench vm cluster kubernetes images images-lock docs lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv from the locked dependencies
 
@@ -39,8 +42,8 @@ check: setup ## style, types, import contracts, generated docs
 bench: setup ## speed and memory, each figure with its ratio to a stated floor
 	@$(BIN)/python -m bench $(ARGS)
 
-vm: setup ## the spike tests in a virtual machine with cgroup v2 (needs qemu)
-	@$(BIN)/python -m pytest -m vm tests/node $(ARGS)
+vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 (needs qemu; the node also root)
+	@$(BIN)/python -m pytest -m "vm or vmcluster" tests $(ARGS)
 
 cluster: setup ## tests in a real cluster with a node on this machine (needs root and `make kubernetes`)
 	@$(BIN)/python -m pytest -m cluster tests $(ARGS)
@@ -48,11 +51,20 @@ cluster: setup ## tests in a real cluster with a node on this machine (needs roo
 kubernetes: setup ## build the programs of a real cluster that are missing (needs Go; a quarter of an hour, once)
 	@$(BIN)/python -m tests.kubernetes.binaries $(ARGS)
 
+images: setup ## the container images, into build/images (needs Debian's apt; no engine, no root)
+	@$(BIN)/python -m images
+
+images-lock: setup ## lock the images' Debian packages anew
+	@$(BIN)/python -m images lock
+
 docs: setup ## write docs/settings.md anew from the code
 	@$(BIN)/python -m tests.docs
 
 lock: setup ## lock the dependencies anew (needs uv)
-	@uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --extra dev pyproject.toml -o requirements/dev.txt
+	@$(LOCK) --universal --upgrade --extra dev pyproject.toml -o requirements/dev.txt
+	@$(IMAGES_LOCK) --extra recommender pyproject.toml -o requirements/elastipod.txt
+	@$(IMAGES_LOCK) requirements/node.in -o requirements/node.txt
+	@echo hatchling | $(IMAGES_LOCK) - -o requirements/build.txt
 
 clean: ## remove what setup made
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,6 +26,7 @@ _LINKS: Final = {
     "usr/bin/python": "python3.11",
     "usr/bin/python3": "python3.11",
     "usr/lib/ssl/cert.pem": "/etc/ssl/certs/ca-certificates.crt",
+    "var/run": "/run",
 }
 _FILES: Final = {
     "etc/passwd": "root:x:0:0:root:/:/bin/false\nelastipod:x:65532:65532:elastipod:/:/bin/false\n",
@@ -84,8 +85,7 @@ def _build_base(work: Path) -> Base:
         _write(tree / name, text)
     _trust(tree)
     python = Interpreter(tree)
-    python.compile(tree)
-    _check(python, [tree])
+    _finish(python, tree)
     return Base(write_layer(tree, work / "base.tar"), tree, packages, python)
 
 
@@ -95,10 +95,12 @@ def _build_image(image: Image, base: Base, wheel: Path, work: Path, output: Path
         *install_locked(image.requirements, libraries / SITE),
         install_own(wheel, own / SITE, image.left_out),
     ]
-    _check(base.python, [libraries])
-    bill = sbom(image.name, __version__, base.packages, wheels)
     for tree in (libraries, own):
-        base.python.compile(tree)
+        _finish(base.python, tree)
+    for module in image.programs:
+        if error := base.python.import_error(module, [libraries / SITE, own / SITE]):
+            raise BuildError(f"{image.name}: {module} can not be imported: {error}")
+    bill = sbom(image.name, __version__, base.packages, wheels)
     _write(own / SBOM, bill.decode())
     layers = [base.layer, *(write_layer(tree, work / f"{tree.name}.tar") for tree in (libraries, own))]
     reference = image.reference(__version__)
@@ -115,11 +117,14 @@ def _build_image(image: Image, base: Base, wheel: Path, work: Path, output: Path
             "io.elastipod.sbom": f"/{SBOM}",
         },
     )
+    bytes_long = sum(layer.bytes_long for layer in layers)
+    if bytes_long > image.most_megabytes * 1_000_000:
+        raise BuildError(f"{image.name} has {bytes_long} bytes, more than the {image.most_megabytes} MB it may have")
     archive = output / f"{image.name}.tar"
     identity = write_archive(archive, reference, config, layers)
     (output / f"{image.name}.cdx.json").write_bytes(bill)
     shutil.rmtree(work)
-    return Built(archive, reference, identity, sum(layer.bytes_long for layer in layers))
+    return Built(archive, reference, identity, bytes_long)
 
 
 def _trust(tree: Path) -> None:
@@ -129,9 +134,11 @@ def _trust(tree: Path) -> None:
     shutil.rmtree(tree / "usr/share/ca-certificates")
 
 
-def _check(python: Interpreter, trees: Sequence[Path]) -> None:
-    if missing := python.missing_libraries(trees):
+def _finish(python: Interpreter, tree: Path) -> None:
+    if missing := python.missing_libraries(tree):
         raise BuildError("a library is in none of the base's packages: " + "; ".join(missing))
+    if error := python.compile(tree):
+        raise BuildError(f"{tree.name}: a module can not be compiled: {error}")
 
 
 def _write(path: Path, text: str) -> None:

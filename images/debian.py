@@ -5,6 +5,7 @@ whose content is not what the lock says is never unpacked.
 """
 
 import hashlib
+import io
 import shutil
 import subprocess
 import tarfile
@@ -91,10 +92,11 @@ def newest(names: Iterable[str] = BASE, cache: Path = CACHE) -> list[Package]:
 
 def unpack(file: Path, tree: Path) -> None:
     """Add to the tree what an image needs of a package, in a tree where /lib is /usr/lib."""
-    with (
-        subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(file)], stdout=subprocess.PIPE) as reading,
-        tarfile.open(fileobj=reading.stdout, mode="r|") as tar,
-    ):
+    command = ["dpkg-deb", "--fsys-tarfile", str(file)]
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode:
+        raise DebianError(f"{file} is no package that can be read: {done.stderr.decode(errors='replace').strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as tar:
         for member in tar:
             name = _place(member.name)
             if not is_needed(name) or member.isdir():
@@ -104,11 +106,8 @@ def unpack(file: Path, tree: Path) -> None:
             if member.issym():
                 target.symlink_to(member.linkname)
             elif (content := tar.extractfile(member)) is not None:
-                with target.open("wb") as copy:
-                    shutil.copyfileobj(content, copy)
+                target.write_bytes(content.read())
                 target.chmod(0o755 if member.mode & 0o100 else 0o644)
-    if reading.returncode:
-        raise DebianError(f"{file}: dpkg-deb could not read it")
 
 
 def is_needed(name: str) -> bool:
@@ -189,9 +188,9 @@ class _Apt:
         found = list(self._folder.glob(f"{name}_*.deb"))
         if done.returncode or len(found) != 1:
             raise DebianError(
-                f"{name} {version} could not be fetched from this machine's apt sources, which must be Debian {RELEASE}'s "
-                f"({done.stderr.strip() or 'no reason given'}). "
-                f"If the mirror has moved on to a newer version, run `make images-lock` and commit images/{LOCK.name}"
+                f"{name} {version} could not be fetched ({done.stderr.strip() or 'no reason given'}); "
+                f"this machine's apt sources must be those of Debian {RELEASE}, and if they have moved on to a newer "
+                f"version, run `make images-lock` and commit images/{LOCK.name}"
             )
         return found[0]
 

@@ -24,29 +24,39 @@ class Interpreter:
             str(libraries),
         ]
 
-    def compile(self, tree: Path) -> None:
-        """Compile every module of a layer, the same bytes each time; they are never compared with their source."""
-        self._run(
-            ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(tree), "-p", "/", str(tree)]
-        )
+    def compile(self, tree: Path) -> str:
+        """Compile every module of a layer, the same bytes each time, never to be compared with their source.
 
-    def missing_libraries(self, trees: Sequence[Path]) -> list[str]:
-        """What compiled modules and libraries of the layers need and the base does not hold."""
+        Returns what could not be compiled; empty where all could.
+        """
+        how = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+        return self._run([*how, "-s", str(tree), "-p", "/", str(tree)])
+
+    def missing_libraries(self, tree: Path) -> list[str]:
+        """What compiled modules and libraries of a layer need, and neither it nor the base holds."""
+        tree = tree.resolve()
         missing = set()
-        for tree in trees:
-            own = tree.resolve()
-            for module in sorted(own.rglob("*.so*")):
-                done = subprocess.run(
-                    [*self._loader, "--list", str(module)], check=False, capture_output=True, text=True
-                )
-                for line in done.stdout.splitlines():
-                    name, arrow, found = line.strip().partition(" => ")
-                    if arrow and not found.startswith((str(self._base), str(own))):
-                        missing.add(f"{module.relative_to(own)} needs {name}")
+        for module in sorted(tree.rglob("*.so*")):
+            command = [*self._loader, "--list", str(module)]
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            for line in done.stdout.splitlines():
+                name, arrow, found = line.strip().partition(" => ")
+                if arrow and not found.startswith((str(self._base), str(tree))):
+                    missing.add(f"{module.relative_to(tree)} needs {name}")
         return sorted(missing)
 
-    def _run(self, arguments: Sequence[str]) -> None:
-        # A fixed seed: the order of a set's members is part of what is compiled.
-        environment = {"PYTHONHOME": str(self._base / "usr"), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    def import_error(self, module: str, sites: Sequence[Path]) -> str:
+        """Why a module can not be imported with nothing but the base and those folders; empty if it can."""
+        return self._run(["-c", f"import {module}"], [str(site.resolve()) for site in sites])
+
+    def _run(self, arguments: Sequence[str], sites: Sequence[str] = ()) -> str:
+        environment = {
+            "PYTHONHOME": str(self._base / "usr"),
+            "PYTHONPATH": ":".join(sites),
+            "PYTHONSAFEPATH": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",  # the order of a set's members is part of what is compiled
+        }
         command = [*self._loader, str(self._base / "usr/bin/python3.11"), "-S", *arguments]
-        subprocess.run(command, check=True, env=environment)
+        done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+        return done.stderr.strip() if done.returncode else ""

@@ -47,15 +47,17 @@ ENTRYPOINT: Final = ("python", "-m")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One image: `python -m` one of its programs, as its user."""
+    """One image: `python -m` a part, as a user."""
 
     name: str
     title: str
     requirements: Path
     left_out: tuple[str, ...]
     """What of our own wheel its programs do not need, relative to SITE."""
-    user: str
     programs: tuple[str, ...]
+    """The modules that run in it; each is imported once the image is built."""
+    user: str
+    most_megabytes: int
     command: tuple[str, ...] = ()
 
     def reference(self, version: str) -> str:
@@ -68,8 +70,9 @@ ELASTIPOD: Final = Image(
     title="elastipod's recommender, updater and admission",
     requirements=ROOT / "requirements/elastipod.txt",
     left_out=("actuator", "elastipod/cli"),
+    programs=("recommender.__main__", "updater.__main__", "updater.admission.__main__"),
     user="65532:65532",
-    programs=("recommender", "updater", "updater.admission"),
+    most_megabytes=500,
 )
 
 NODE: Final = Image(
@@ -77,9 +80,10 @@ NODE: Final = Image(
     title="elastipod's actuator and its guard",
     requirements=ROOT / "requirements/node.txt",
     left_out=("recommender", "updater", "elastipod/cli"),
+    programs=("actuator.__main__", "actuator.guard"),
     # The kernel lets only the owner of the cgroup files write them, and that is root. No capability is needed.
     user="0:0",
-    programs=("actuator", "actuator.guard"),
+    most_megabytes=80,
     command=("actuator",),
 )
 
