@@ -1,25 +1,22 @@
 """The updater: reads the cluster, decides, asks for resizes.
 
 Owns the order of a run and the ways between the decisions. A run costs what changed: the pods that a change concerns
-are decided about anew, and nothing else.
+are decided about anew, and nothing else. What is sent is requests.py's matter, who gives whom room helping.py's.
 """
 
 import asyncio
 import heapq
 import random
-from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.pods import Pod, ResizeProgress
 from elastipod.policy import Ceiling
-from elastipod.quantities import format_cpu, show_memory
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
 from updater.attempt import (
     Event,
-    Failed,
     Found,
     Gone,
     Instruction,
@@ -27,22 +24,16 @@ from updater.attempt import (
     PlanAgain,
     PutBack,
     Send,
-    State,
     Tell,
     TimeCame,
-    Wanted,
 )
 from updater.attempts import ResizeAttempts
-from updater.budget import DisruptionBudget, Replicas
-from updater.events import Teller
 from updater.explaining import explain_pod
 from updater.fleet import Fleet
-from updater.giving import Giving, Need
-from updater.grants import Grant
-from updater.ledger import fits
-from updater.plan import Decision, Resize, decide, decide_for, in_order, restarts
-from updater.precheck import growth, obstacle, quota_need
-from updater.sender import Sender
+from updater.giving import Giving
+from updater.helping import Helping
+from updater.plan import Decision, Resize, decide, decide_for, in_order
+from updater.requests import Requests
 from updater.settings import UpdaterSettings
 from updater.tuning import donor_rules, patience, plan_rules
 from updater.usage import UsageBook
@@ -55,7 +46,6 @@ _LOOK_SECONDS: Final = 5.0
 """How often donors and those who wait for room are looked at."""
 _ANSWER_SECONDS: Final = 1.0
 """How long a run waits for answers; slower ones come in beside later runs."""
-_PUT_BACK_AGAIN_SECONDS: Final = 10.0
 _TOLD: Final = frozenset(
     {
         *(Reason.BAD_VALUE, Reason.CONFLICT, Reason.LIMIT_RANGE, Reason.QOS_CLASS),
@@ -90,16 +80,11 @@ class Updater:
         self.giving = Giving(
             self.fleet, self._usage, donor_rules(self.settings), Ceiling(may_donate=self.settings.donate)
         )
-        self._teller = Teller(connection, clock)
-        self._sender = Sender(connection, clock, self._teller, self.fleet.pods.get, self.settings.most_requests_at_once)
+        self._helping = Helping(self.fleet, self.attempts, self.giving, self._usage, clock, self.settings)
+        self._requests = Requests(connection, clock, self.settings, self.fleet, self.handle)
         self.watching = Watching(connection, clock, self.fleet, self.handle, self.wake.set)
-        self._budget = DisruptionBudget(self.settings.disruption_fraction)
         self._timers: list[tuple[float, str]] = []
-        self._put_back: dict[str, tuple[str, float]] = {}
-        self._restarting: dict[str, str] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._looked_at = float("-inf")
-        self._has_recovered = False
         metrics = metrics or Metrics()
         self._outcomes = metrics.counter("resizes", "Resize attempts by what became of them", "outcome")
         self._waiting = metrics.gauge("resizes_waiting", "Resizes that wait, by reason", "reason")
@@ -115,8 +100,7 @@ class Updater:
 
     def stop(self) -> None:
         """Drop requests that have no answer yet; what became of them shows in the cluster."""
-        for task in self._tasks:
-            task.cancel()
+        self._requests.stop()
 
     def handle(self, event: Event) -> None:
         """Something happened to a pod, a node or a rule."""
@@ -137,7 +121,7 @@ class Updater:
             case PutBack(key):
                 pod = self.fleet.pods.get(key)
                 if pod is not None:
-                    self._put_back[key] = (pod.uid, 0.0)
+                    self._requests.put_back(key, pod.uid)
                     self.wake.set()
             case Tell(key, reason, message):
                 self._tell(key, reason, message)
@@ -149,23 +133,20 @@ class Updater:
         log.info("resize", pod=key, outcome=reason.value, message=message)
         attempt = self.attempts.get(key)
         if attempt is None or not attempt.is_under_way:
-            self._restarting.pop(key, None)
+            self._requests.ended(key)
         if reason is Reason.DONE:
             if attempt is not None and attempt.resize.is_last_step and self.giving.wish(key) is not None:
                 self.giving.settled(key)
             return
         pod = self.fleet.pods.get(key)
         if pod is not None and reason is not Reason.COOLING_DOWN:
-            self._start(self._teller.tell, pod, reason, message)
+            self._requests.tell(pod, reason, message)
 
     def _forget(self, key: str, uid: str) -> None:
-        self.fleet.ledger.grants.void(uid)
         self.decisions.pop(key, None)
-        self._put_back.pop(key, None)
-        self._restarting.pop(key, None)
+        self._requests.forget(key, uid)
         self.giving.forget(key)
         self._usage.forget(key)
-        self._teller.forget(uid)
 
     # A run.
 
@@ -182,19 +163,18 @@ class Updater:
         if now - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = now
             self._count_waiting()
-            await self._look_at_donors()
+            await self._helping.look_at_donors()
         unsure = self.ask_for(self.plan(now), now)
         if unsure:
             await self._usage.refresh(unsure)
             self.fleet.dirty.update(unsure & self.fleet.pods.keys())
             self.ask_for(self.plan(now), now)
-        await self._help_the_waiting(now)
+        await self._helping.help_the_waiting(now)
         if self.fleet.dirty:
             # Donors whose wishes were set just now.
             self.ask_for(self.plan(now), now)
-        self._put_specs_back()
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=_ANSWER_SECONDS)
+        self._requests.put_specs_back()
+        await self._requests.wait(_ANSWER_SECONDS)
 
     def plan(self, now: float) -> list[Decision]:
         """Decide anew about all pods that a change concerns; those that want a resize, in order."""
@@ -213,7 +193,7 @@ class Updater:
                 heapq.heappush(self._timers, (decision.look_again_at, key))
             if decision.resize is not None or decision.needs_usage:
                 wanting[key] = decision
-            elif pod.resize_pending is None and key not in self._put_back:
+            elif pod.resize_pending is None and not self._requests.puts_back(key):
                 self.attempts.no_longer_wanted(key)
         order = in_order(
             (one.resize for one in wanting.values() if one.resize is not None),
@@ -284,130 +264,14 @@ class Updater:
         return unsure
 
     def _ask(self, pod: Pod, resize: Resize, now: float) -> None:
-        for_scheduler, for_kubelet = growth(pod, resize.sizes)
-        quota = quota_need(pod, resize.sizes) if self.fleet.quotas(pod.namespace) else {}
-        against = self._against(pod, resize, quota)
-        room = self.fleet.ledger.room(pod.node_name)
-        has_room = room is not None and fits(room, for_scheduler, for_kubelet)
-        message = "" if room is None else f"free on {room.node}: {_show(room.free.cpu, room.free.memory)}"
-        wanted = Wanted(resize, pod.node_name, pod.generation, has_room, message=message)
-        if against is not None:
-            wanted = Wanted(resize, pod.node_name, pod.generation, has_room, *against)
+        wanted, grant = self._requests.weigh(pod, resize)
         for instruction in self.attempts.handle(wanted, now):
             if isinstance(instruction, Send):
-                grant = Grant(pod.node_name, pod.namespace, for_scheduler, for_kubelet, quota, pod.generation)
-                self.fleet.ledger.grants.give(pod.uid, grant)
-                if restarts(pod, resize.sizes):
-                    self._restarting[pod.key] = pod.uid
-                self._start(self._send, pod, resize)
+                self._requests.send(pod, resize, grant)
             else:
                 self._follow(instruction)
 
-    def _against(self, pod: Pod, resize: Resize, quota: Mapping[str, int]) -> tuple[Reason, str] | None:
-        """What besides room stands against a resize now."""
-        found = obstacle(
-            pod,
-            resize.sizes,
-            self.fleet.ledger.nodes.get(pod.node_name),
-            quota,
-            self.fleet.quotas(pod.namespace),
-            self.fleet.ledger.grants.of_quota(pod.namespace),
-        )
-        if found is None and restarts(pod, resize.sizes):
-            return self._disruption(pod, resize)
-        return found
-
-    def _disruption(self, pod: Pod, resize: Resize) -> tuple[Reason, str] | None:
-        workload = self.fleet.workload(pod.key)
-        if workload is None:
-            return None
-        pods = self.fleet.pods_of(workload)
-        advice, _, _ = self.fleet.claim(pod.key)
-        stated = advice.min_replicas if advice is not None else None
-        replicas = Replicas(
-            max(self.fleet.replicas(workload) or 0, len(pods)),
-            frozenset(one.key for one in pods if one.is_ready),
-            self.settings.min_replicas if stated is None else stated,
-            frozenset(self._restarting),
-        )
-        asked = resize.reason is Reason.ASKED_BY_PERSON
-        return self._budget.obstacle(pod.key, replicas, self.fleet.budgets(pod), asked=asked)
-
-    async def _send(self, pod: Pod, resize: Resize) -> None:
-        event = await self._sender.send(pod, resize)
-        grants = self.fleet.ledger.grants
-        if isinstance(event, (Failed, Gone)):
-            grants.void(pod.uid)
-            self._restarting.pop(pod.key, None)
-        self.handle(event)
-
-    def _put_specs_back(self) -> None:
-        now = self._clock.now()
-        for key, (uid, not_before) in list(self._put_back.items()):
-            if now >= not_before:
-                del self._put_back[key]
-                self._start(self._put_spec_back, key, uid)
-
-    async def _put_spec_back(self, key: str, uid: str) -> None:
-        event = await self._sender.put_back(key, uid)
-        if isinstance(event, Failed):
-            # Nothing may keep reserving what was given up.
-            self._put_back[key] = (uid, self._clock.now() + _PUT_BACK_AGAIN_SECONDS)
-        elif event is not None:
-            self.handle(event)
-
-    # Giving.
-
-    def _busy(self) -> set[str]:
-        """Pods that have a resize under way or wait for one."""
-        return {key for key, one in self.attempts.unfinished().items() if one.is_under_way or one.waits_for_room}
-
-    async def _look_at_donors(self) -> None:
-        if not self._has_recovered:
-            self._has_recovered = True
-            self.giving.recover(self._clock.now())
-        self.giving.expire(self._clock.now())
-        if self.giving.debts:
-            await self._usage.refresh(self.giving.debts)
-            self.giving.recall(self._busy())
-
-    async def _help_the_waiting(self, now: float) -> None:
-        waiting = self.attempts.short_of_room()
-        if not waiting and not self.fleet.pending:
-            return
-        busy = self._busy()
-        for key in sorted(waiting, key=self._rank):
-            attempt, pod = waiting.get(key), self.fleet.pods.get(key)
-            if attempt is None or pod is None:
-                continue
-            sizes = attempt.resize.sizes if attempt.state is not State.DEFERRED else {}
-            need = self.giving.need_of_resize(pod, growth(pod, sizes), now)
-            if need is not None:
-                await self._collect([need], busy, now)
-        for needs in self.giving.needs_of_pending(now):
-            await self._collect(needs, busy, now)
-
-    async def _collect(self, needs: list[Need], busy: set[str], now: float) -> None:
-        """Gifts for the first of these needs that can be met."""
-        for need in needs:
-            donors = self.giving.donors(need, busy)
-            stale = [one.key for one in donors if not self._usage.is_fresh(one.key, self.settings.usage_fresh_seconds)]
-            await self._usage.refresh(stale)
-            if self.giving.promise(need, donors, self._clock.now()):
-                return
-        self.giving.tried(needs[0].key, now)
-
-    def _rank(self, key: str) -> tuple[int, int, str]:
-        attempt, pod = self.attempts.get(key), self.fleet.pods.get(key)
-        urgency = attempt.resize.urgency if attempt is not None else 9
-        return urgency, -(pod.priority if pod is not None else 0), key
-
     # The rest.
-
-    def _start(self, act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:
-        task = asyncio.get_running_loop().create_task(_guarded(act, *about))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _count_waiting(self) -> None:
         counts: dict[str, int] = {}
@@ -425,15 +289,3 @@ class Updater:
         return explain_pod(
             pod, self.fleet, self.decisions.get(key), self.attempts.get(key), self.giving, self._clock.now()
         )
-
-
-async def _guarded(act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:
-    try:
-        await act(*about)
-    except Exception:
-        # One pod's failure must not end the part.
-        log.exception("a request failed unexpectedly")
-
-
-def _show(cpu: int, memory: int) -> str:
-    return f"cpu {format_cpu(cpu)}, memory {show_memory(memory)}"
