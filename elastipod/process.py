@@ -6,6 +6,7 @@ What the part does is its own matter.
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -19,6 +20,7 @@ from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.holders import has_ended, own_name
 from elastipod.kube.leadership import Leadership
+from elastipod.kube.namespaces import NamespacesConnection
 from elastipod.loop import Health, Part, Ticker, apscheduler_ticker, run_part
 from elastipod.serving import Serving
 from elastipod.settings import SettingsError, load_all
@@ -54,11 +56,17 @@ class ProcessSettings:
     lease_namespace: str = "kube-system"
     """Where the Lease of the leader lies."""
 
+    namespaces: tuple[str, ...] = ()
+    """Look at these namespaces only, for want of the right to look at others; all where empty."""
+
     def __post_init__(self) -> None:
         if self.log_level not in ("debug", "info", "warning", "error"):
             raise ValueError(f"log_level is {self.log_level!r}; it can be debug, info, warning or error")
         if self.log_format not in ("json", "text"):
             raise ValueError(f"log_format is {self.log_format!r}; it can be json or text")
+        for name in self.namespaces:
+            if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name, re.ASCII):
+                raise ValueError(f"namespaces names {name!r}, which no namespace can be called")
 
 
 class ExplainingPart(Part, Protocol):
@@ -112,6 +120,8 @@ def run_process(program: Program[S]) -> int:
         access = load_access(own.kubeconfig or None, own.context or None, os.environ)
         clock = SystemClock()
         connection = program.connect(access, clock)
+        if own.namespaces:
+            connection = NamespacesConnection(connection, own.namespaces)
     except (SettingsError, AccessError) as error:
         sys.stderr.write(f"{program.name}: {error}\n")
         return 2

@@ -30,6 +30,7 @@ def test_help_names_every_setting(module: str) -> None:
     [
         (["--interval-seconds", "soon"], {}, "--interval-seconds"),
         ([], {"ELASTIPOD_LOG_LEVEL": "loud"}, "log_level"),
+        (["--namespaces", "a,../b"], {}, "namespaces"),
         (["--kubeconfig", "/nonexistent/config"], {}, "/nonexistent/config"),
     ],
 )
