@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from tests.kubernetes.apiserver import why_no_apiserver
 from tests.kubernetes.cluster import why_no_cluster
+from tests.kubernetes.vm import why_no_vm_cluster
 
 # A machine that is busy with something else fails no test; and a run for CI repeats.
 settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -57,6 +58,7 @@ LEVELS = (
     Level("apiserver", "real Kubernetes API server", why_no_apiserver),
     Level("cluster", "real Kubernetes cluster with a node on this machine", why_no_cluster, target="cluster"),
     Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),
+    Level("vmcluster", "real Kubernetes cluster with a node on cgroup v2 in a VM", why_no_vm_cluster, target="vm"),
 )
 
 

@@ -1,4 +1,4 @@
-"""A real cluster to play with: `python -m tests.kubernetes up [--level 2|3]`, until Ctrl-C or `down`."""
+"""A real cluster to play with: `python -m tests.kubernetes up [--level 2|3|4]`, until Ctrl-C or `down`."""
 
 import argparse
 import os
@@ -12,15 +12,23 @@ from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.binaries import Missing
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.processes import PREFIX, StartFailed, left_behind
+from tests.kubernetes.vm import VmCluster
+from tests.node.debian import NoMachine
 
-LEVELS: dict[int, type[ApiServer]] = {2: ApiServer, 3: Cluster}
+LEVELS: dict[int, type[ApiServer]] = {2: ApiServer, 3: Cluster, 4: VmCluster}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kubernetes", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     up = verbs.add_parser("up", help="start one, and stay until interrupted")
-    up.add_argument("--level", type=int, choices=sorted(LEVELS), default=2, help="2 API server, 3 with a node")
+    up.add_argument(
+        "--level",
+        type=int,
+        choices=sorted(LEVELS),
+        default=2,
+        help="2 API server, 3 with a node, 4 with a node in a VM",
+    )
     up.add_argument("--logs", type=Path, help="a folder for the logs, kept")
     verbs.add_parser("down", help="end all that `up` started")
     asked = parser.parse_args()
@@ -38,7 +46,7 @@ def _up(level: int, logs: Path | None) -> int:
             print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
             print(f"logs in {cluster.logs}; Ctrl-C ends it", file=sys.stderr)
             ended.wait()
-    except (Missing, StartFailed) as error:
+    except (Missing, NoMachine, StartFailed) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -14,7 +14,6 @@ from typing import Final
 from elastipod.clock import SystemClock
 from tests.kubernetes import binaries
 from tests.kubernetes.apiserver import ApiServer, why_no_apiserver
-from tests.kubernetes.calls import Json
 from tests.kubernetes.certificates import Authority
 from tests.kubernetes.controlplane import ADMIN, LOOPBACK, SERVICE_ADDRESS, ControlPlane
 from tests.kubernetes.images import make_images
@@ -28,7 +27,6 @@ NODE_USER: Final = f"system:node:{NODE}"
 ADDRESS: Final = "192.0.2.1"
 SUBNET: Final = "10.88.0.0/24"
 PORT: Final = 443
-READY_SECONDS: Final = 60.0
 _CLOCK: Final = SystemClock()
 _HERE: Final = Path(__file__).parent
 
@@ -50,20 +48,14 @@ def sweep() -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def container_cgroup(pod: Json, container: str) -> str:
-    """Where a running container's cgroup lies below the node's root."""
-    [status] = [one for one in pod["status"]["containerStatuses"] if one["name"] == container]
-    quality = pod["status"]["qosClass"].lower()
-    between = "" if quality == "guaranteed" else f"/{quality}"
-    return f"kubepods{between}/pod{pod['metadata']['uid']}/{status['containerID'].removeprefix('containerd://')}"
-
-
 class Cluster(ApiServer):
     """Ready when its node is. Two at once do not see each other."""
 
     node: Node
     ready_seconds: float
     """From nothing to a node that is ready."""
+    longest_seconds = 90.0
+    """For a node that gets ready at all."""
 
     def start(self, ending: contextlib.ExitStack) -> None:
         began = _CLOCK.monotonic()
@@ -77,9 +69,11 @@ class Cluster(ApiServer):
         plane.start_controllers()
         self.open_for_tests(ending)
         self.join_node()
-        wait_for(self._conditions, READY_SECONDS, "the node is ready", lambda found: found.get("Ready") == "True")
+        wait_for(
+            self._conditions, self.longest_seconds, "the node is ready", lambda found: found.get("Ready") == "True"
+        )
         accounts = "/api/v1/namespaces/default/serviceaccounts/default"
-        wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, READY_SECONDS, "pods can be made")
+        wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, self.longest_seconds, "pods can be made")
         self.ready_seconds = _CLOCK.monotonic() - began
 
     def boot_node(self) -> None:

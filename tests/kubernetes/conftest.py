@@ -8,6 +8,8 @@ import pytest
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.vm import VmCluster
+from tests.node.debian import NoMachine
 
 
 @pytest.fixture
@@ -29,6 +31,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A whole cluster with a node on this machine, shared."""
     with Cluster(tmp_path_factory.mktemp("cluster-logs")) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def vm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VmCluster]:
+    """A whole cluster with a node on cgroup v2 in a virtual machine, shared; tests run one after the other."""
+    try:
+        with VmCluster(tmp_path_factory.mktemp("vm-cluster-logs")) as found:
+            yield found
+    except NoMachine as error:
+        pytest.skip(f"vmcluster: {error}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 Owns the keeper and the state folder's lock. What the programs are is for others to say.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -39,6 +40,17 @@ def wait_for(look: Callable[[], T], seconds: float, what: str, is_right: Callabl
         if _CLOCK.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:g} s: {what}; last seen: {found!r}")
         threading.Event().wait(_LOOK_SECONDS)
+    return found
+
+
+def processes_that_name(folder: Path) -> list[str]:
+    """Command lines of all processes of this machine that name a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            if str(folder) in line:
+                found.append(line)
     return found
 
 

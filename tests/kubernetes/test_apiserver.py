@@ -14,7 +14,7 @@ from elastipod.kube.resources import NAMESPACES, PODS
 from tests.build import pod_json
 from tests.kubernetes.apiserver import ApiServer, Audited, CommandFailed
 from tests.kubernetes.fakenodes import add_node, run_pod, tell
-from tests.kubernetes.processes import wait_for
+from tests.kubernetes.processes import processes_that_name, wait_for
 
 pytestmark = pytest.mark.apiserver
 
@@ -81,11 +81,11 @@ def test_nothing_is_left_of_one_whose_owner_was_killed(place: Path) -> None:
     )
     assert owner.stdout is not None
     owner.stdout.readline()
-    assert _mention(place)
+    assert processes_that_name(place / "elastipod-kubernetes-")
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    wait_for(lambda: not _mention(place), 10, "its processes end")
+    wait_for(lambda: not processes_that_name(place), 10, "its processes end")
 
 
 def test_one_that_can_not_start_says_why_and_leaves_no_process(place: Path) -> None:
@@ -103,18 +103,5 @@ def test_one_that_can_not_start_says_why_and_leaves_no_process(place: Path) -> N
     assert done.returncode == 1
     assert "kube-apiserver ended with 3" in done.stderr
     assert "the disk is on fire" in done.stderr
-    assert not _mention(place)
+    assert not processes_that_name(place)
     assert not list(place.glob("elastipod-kubernetes-*/etcd"))
-
-
-def _mention(folder: Path) -> list[str]:
-    """Command lines of processes that name a folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-        except OSError:
-            continue
-        if str(folder) in line and "tests.kubernetes up" not in line:
-            found.append(line)
-    return found

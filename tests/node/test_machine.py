@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.node.cases import CASES
-from tests.node.machine import NoMachine, boot
+from tests.node.debian import NoMachine
+from tests.node.machine import boot
 
 BOOT_SECONDS = 900.0
 

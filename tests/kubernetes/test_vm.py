@@ -1,0 +1,48 @@
+"""The ground that tests on a real node with cgroup v2 stand on."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.kubernetes.pods import actual, busybox_pod, cgroup_of, resize, running
+from tests.kubernetes.processes import wait_for
+from tests.kubernetes.vm import VmCluster
+
+pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(900)]
+
+MIB = 1024 * 1024
+
+
+def test_its_node_is_ready(vm_cluster: VmCluster, record_property: Callable[[str, object], None]) -> None:
+    record_property(
+        "figure", f"real Kubernetes cluster in a VM: its node was ready after {vm_cluster.ready_seconds:.0f} s"
+    )
+    assert "memory" in vm_cluster.in_node("cat /sys/fs/cgroup/cgroup.controllers").split()
+
+
+def test_a_resize_reaches_the_cgroup_and_leaves_memory_high_alone(vm_cluster: VmCluster) -> None:
+    body = busybox_pod("resized", "sleep 600", memory="100Mi", memory_limit="100Mi")
+    with running(vm_cluster.calls, body) as read:
+        group = f"/sys/fs/cgroup/{cgroup_of(read())}"
+        assert vm_cluster.in_node(f"echo {90 * MIB} > {group}/memory.high; cat {group}/memory.max") == f"{100 * MIB}\n"
+        resize(vm_cluster.calls, "resized", memory="150Mi")
+        wait_for(read, 120, "150Mi are actual", lambda pod: actual(pod)["limits"]["memory"] == "150Mi")
+        told = vm_cluster.in_node(f"cat {group}/memory.max {group}/memory.high")
+        assert told.split() == [str(150 * MIB), str(90 * MIB)]
+
+
+def test_what_wants_more_than_its_limit_is_killed(vm_cluster: VmCluster) -> None:
+    body = busybox_pod("hungry", "dd if=/dev/zero of=/dev/null bs=200M count=1", memory="100Mi", memory_limit="100Mi")
+    with running(vm_cluster.calls, body, "Failed") as read:
+        ended = read()["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+def test_a_pod_outlives_its_kubelet(vm_cluster: VmCluster) -> None:
+    body = busybox_pod("outliving", "sleep 600", memory="100Mi", memory_limit="100Mi")
+    with running(vm_cluster.calls, body) as read:
+        vm_cluster.kill_kubelet()
+        resize(vm_cluster.calls, "outliving", memory="120Mi")
+        vm_cluster.start_kubelet()
+        wait_for(read, 240, "120Mi are actual", lambda pod: actual(pod)["limits"]["memory"] == "120Mi")
+        assert read()["status"]["containerStatuses"][0]["restartCount"] == 0
