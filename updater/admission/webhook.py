@@ -6,6 +6,7 @@ answered in time or form is refused by its HTTP status, on which the API server 
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,14 +24,17 @@ Admit = Callable[[bytes], Awaitable[bytes]]
 
 PATH: Final = "/mutate"
 MOST_BYTES: Final = 4 * 1024 * 1024
-_MOST_CONNECTIONS: Final = 2_000
+MOST_CONNECTIONS: Final = 64
+"""Each takes a third of a mebibyte (asyncio's buffers for TLS), and one core serves no more at once anyway."""
+_MOST_WAITING: Final = 1_024
 _MOST_HEADER: Final = 16_384
 _READ_BYTES: Final = 65_536
-_FIRST_SECONDS: Final = 10.0
-"""How long a new connection may say nothing."""
+_FIRST_SECONDS: Final = 2.0
+"""How long a new connection may take to shake hands, and then say nothing."""
 _IDLE_SECONDS: Final = 300.0
 """How long a kept one may: longer than API servers keep theirs, so that they are the ones to close."""
-_CLOSE_SECONDS: Final = 2.0
+_GOODBYE_SECONDS: Final = 0.5
+_BREATH_SECONDS: Final = 0.1
 
 
 class Refused(Exception):
@@ -48,63 +52,71 @@ class Webhook:
         self.port = 0
         self._admit = admit
         self._request_seconds = request_seconds
-        self._server: asyncio.Server | None = None
+        self._accepting: asyncio.Task[None] | None = None
         self._open: dict[asyncio.Task[None], _Connection] = {}
         self._refused = metrics.counter("admission_refused", "Requests without an answer, by HTTP status", "status")
 
     @property
     def is_listening(self) -> bool:
-        return self._server is not None
+        return self._accepting is not None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext) -> None:
         """Listen. Raises OSError where the port is taken."""
-        self._server = await asyncio.start_server(
-            self._serve,
-            host,
-            port,
-            ssl=context,
-            limit=_READ_BYTES,
-            backlog=1024,
-            ssl_handshake_timeout=_CLOSE_SECONDS,
-            ssl_shutdown_timeout=_CLOSE_SECONDS,
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=_MOST_WAITING)
+        listening.setblocking(False)
+        self.port = listening.getsockname()[1]
+        self._accepting = asyncio.create_task(self._accept(listening, context))
 
     async def stop(self) -> None:
         """Take no more connections, let requests at work have their answer, and end all."""
-        if self._server is None:
+        if self._accepting is None:
             return
-        self._server.close()
+        self._accepting.cancel()
         for task, connection in self._open.items():
             connection.is_last = True
             if connection.is_idle:
                 task.cancel()
-        if self._open:
-            await asyncio.wait(set(self._open), timeout=self._request_seconds + _CLOSE_SECONDS)
+        await asyncio.wait({self._accepting, *self._open}, timeout=self._request_seconds + _GOODBYE_SECONDS)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._open) >= _MOST_CONNECTIONS:
-            self._refused.labels(status="none").inc()
-            writer.transport.abort()
-            return
-        connection = self._open[task] = _Connection(reader, writer)
+    async def _accept(self, listening: socket.socket, context: ssl.SSLContext) -> None:
+        """Take connections as there are places for them; the kernel keeps the others waiting."""
+        with listening:
+            while True:
+                try:
+                    taken, _ = await asyncio.get_running_loop().sock_accept(listening)
+                except OSError as error:
+                    # No file descriptor is free, or the other side has gone.
+                    log.warning("connection not taken", error=str(error))
+                    await asyncio.sleep(_BREATH_SECONDS)
+                    continue
+                connection = _Connection(taken)
+                task = asyncio.create_task(self._serve(connection, context))
+                self._open[task] = connection
+                task.add_done_callback(self._open.pop)
+                while len(self._open) >= MOST_CONNECTIONS:
+                    await self._make_place()
+
+    async def _make_place(self) -> None:
+        """Wait until a connection ends: one that has had its answer and says nothing, else whichever does first."""
+        for task, connection in self._open.items():
+            if connection.is_idle and connection.is_served:
+                task.cancel()
+                break
+        await asyncio.wait(self._open, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _serve(self, connection: "_Connection", context: ssl.SSLContext) -> None:
         try:
             with suppress(OSError, TimeoutError):
+                await connection.open(context)
                 await self._answer_all(connection)
         finally:
-            del self._open[task]
-            writer.close()
-            with suppress(OSError, TimeoutError):
-                await writer.wait_closed()
+            await connection.close()
 
     async def _answer_all(self, connection: "_Connection") -> None:
         """Request by request, until either side has enough."""
-        patience = _FIRST_SECONDS
         while not connection.is_last:
-            await connection.wait(patience)
-            patience = _IDLE_SECONDS
+            await connection.wait(_IDLE_SECONDS if connection.is_served else _FIRST_SECONDS)
             status, body = 200, b""
             try:
                 async with asyncio.timeout(self._request_seconds):
@@ -130,14 +142,39 @@ class Webhook:
 class _Connection:
     """A connection and where it stands."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, taken: socket.socket) -> None:
+        self.is_served = False
+        """A request has had its answer."""
         self.is_idle = True
         """Nothing of a next request has come."""
         self.is_last = False
         """No request is taken after this one."""
-        self._reader = reader
-        self._writer = writer
+        self._socket = taken
+        self._reader = asyncio.StreamReader(_READ_BYTES)
+        self._writer: asyncio.StreamWriter | None = None
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER)
+
+    async def open(self, context: ssl.SSLContext) -> None:
+        """Shake hands. Raises OSError, as an SSLError is one."""
+        loop = asyncio.get_running_loop()
+        protocol = asyncio.StreamReaderProtocol(self._reader)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol,
+            self._socket,
+            ssl=context,
+            ssl_handshake_timeout=_FIRST_SECONDS,
+            ssl_shutdown_timeout=_GOODBYE_SECONDS,
+        )
+        self._writer = asyncio.StreamWriter(transport, protocol, self._reader, loop)
+
+    async def close(self) -> None:
+        """Say goodbye, and wait a moment for the other side's: the buffers live that long."""
+        if self._writer is None:
+            self._socket.close()
+            return
+        self._writer.close()
+        with suppress(OSError, TimeoutError):
+            await self._writer.wait_closed()
 
     async def wait(self, seconds: float) -> None:
         """Until a request begins. Raises TimeoutError."""
@@ -154,8 +191,7 @@ class _Connection:
             event = self._http.next_event()
             if event is h11.NEED_DATA:
                 if self._http.they_are_waiting_for_100_continue:
-                    go_on = h11.InformationalResponse(status_code=100, headers=[])
-                    self._writer.write(self._http.send(go_on) or b"")
+                    self._send(h11.InformationalResponse(status_code=100, headers=[]))
                 self._http.receive_data(await self._reader.read(_READ_BYTES))
             elif isinstance(event, h11.Request):
                 _check(event)
@@ -176,14 +212,18 @@ class _Connection:
         headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
         if self.is_last:
             headers.append(("Connection", "close"))
-        for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
-            self._writer.write(self._http.send(event) or b"")
+        self._send(h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage())
+        assert self._writer is not None
         await self._writer.drain()
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
         else:
             self.is_last = True
-        self.is_idle = True
+        self.is_served = self.is_idle = True
+
+    def _send(self, *events: h11.Event) -> None:
+        assert self._writer is not None
+        self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
 
 
 def _check(request: h11.Request) -> None:
