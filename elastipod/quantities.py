@@ -159,7 +159,8 @@ def show_memory(memory_bytes: int) -> str:
 
 def _long_match(text: str) -> re.Match[str] | None:
     """A match of a long text with its superfluous digits taken away, so that no huge number is built."""
-    match = re.fullmatch(r"([+-]?)0*([0-9]*)(\.?)([0-9]*)(.{0,30})", text, re.ASCII | re.DOTALL)
+    # Possessive: digits that were taken are not given back, or a text of n digits would take n x n steps to refuse.
+    match = re.fullmatch(r"([+-]?)0*+([0-9]*+)(\.?)([0-9]*+)(.{0,30})", text, re.ASCII | re.DOTALL)
     if match is None:
         return None
     sign, whole, dot, fraction, rest = match.groups()

@@ -1,6 +1,7 @@
 """The quantity grammar, held against the client library's exact parser."""
 
 import string
+import time
 from decimal import Decimal
 
 import pytest
@@ -134,3 +135,11 @@ def test_cpu_comes_back_from_its_text(amount: int) -> None:
 def test_zero_is_set_and_none_is_not() -> None:
     assert Resources(0, None).or_else(Resources(5, 7)) == Resources(0, 7)
     assert Resources(None, 3) + Resources(None, None) == Resources(None, 3)
+
+
+@pytest.mark.parametrize("text", ["1" * 10_000 + "x" * 31, "0" * 10_000 + "." + "1" * 10_000 + "\x00" * 31])
+def test_a_long_text_that_is_no_quantity_is_refused_at_once(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(QuantityError):
+        parse_nano(text)
+    assert time.process_time() - began < 0.5
