@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.binaries import Missing
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.processes import PREFIX, StartFailed, left_behind
+from tests.kubernetes.processes import StartFailed
+from tests.kubernetes.statefolder import PREFIX, TooLong, left_behind
 from tests.kubernetes.vm import VmCluster
 from tests.node.debian import NoMachine
 
@@ -46,7 +47,7 @@ def _up(level: int, logs: Path | None) -> int:
             print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
             print(f"logs in {cluster.logs}; Ctrl-C ends it", file=sys.stderr)
             ended.wait()
-    except (Missing, NoMachine, StartFailed) as error:
+    except (Missing, NoMachine, StartFailed, TooLong) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

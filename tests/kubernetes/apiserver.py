@@ -23,7 +23,8 @@ from tests.kubernetes import binaries
 from tests.kubernetes.calls import Calls
 from tests.kubernetes.certificates import Authority, why_no_certificates
 from tests.kubernetes.controlplane import ADMIN, ControlPlane
-from tests.kubernetes.processes import Processes, StateFolder, left_behind
+from tests.kubernetes.processes import Processes, StartFailed
+from tests.kubernetes.statefolder import StateFolder, left_behind
 
 _COMMAND_SECONDS: Final = 120.0
 
@@ -68,7 +69,10 @@ class ApiServer:
     def __enter__(self) -> Self:
         """Start. Raises StartFailed or binaries.Missing, and leaves nothing but its logs."""
         with contextlib.ExitStack() as ending:
-            self.start(ending)
+            try:
+                self.start(ending)
+            except TimeoutError as error:
+                raise StartFailed(f"{error}; logs in {self.logs}") from None
             self._ending = ending.pop_all()
         return self
 

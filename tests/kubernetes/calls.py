@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 class Calls:
-    """One connection, kept; answers are the code and the decoded body."""
+    """One connection, kept, for one thread; answers are the code and the decoded body."""
 
     def __init__(self, server: str, authority: Path, token: str, user: str = "") -> None:
         self._to = (server, authority, token)
@@ -37,8 +37,8 @@ class Calls:
         try:
             self._connection.request(method, target, raw, headers)
             answer = self._connection.getresponse()
-        except (http.client.HTTPException, ConnectionError):
-            # The server closed what was kept open; nothing was answered yet.
+        except (ConnectionResetError, BrokenPipeError):
+            # The server had closed what was kept open.
             self.close()
             self._connection.request(method, target, raw, headers)
             answer = self._connection.getresponse()

@@ -18,9 +18,10 @@ from tests.kubernetes.certificates import Authority
 from tests.kubernetes.controlplane import ADMIN, LOOPBACK, SERVICE_ADDRESS, ControlPlane
 from tests.kubernetes.images import make_images
 from tests.kubernetes.metrics import start_metrics
-from tests.kubernetes.namespaces import CGROUPS, hierarchies, remove_cgroups
+from tests.kubernetes.namespaces import CGROUPS, hierarchies, remove_cgroups, why_no_namespaces
 from tests.kubernetes.node import Node, why_no_node
-from tests.kubernetes.processes import Processes, StateFolder, left_behind, wait_for
+from tests.kubernetes.processes import Processes, wait_for
+from tests.kubernetes.statefolder import StateFolder, left_behind
 
 NODE: Final = "n1"
 NODE_USER: Final = f"system:node:{NODE}"
@@ -33,12 +34,17 @@ _HERE: Final = Path(__file__).parent
 
 def why_no_cluster() -> str:
     """Nothing where a whole cluster can be started, else what is in the way."""
-    if os.geteuid() != 0:
-        return "not root"
     if "memory" not in hierarchies():
         return "this machine has no cgroup v1 for a kubelet; see `make vm`"
+    return why_no_controllers() or why_no_node()
+
+
+def why_no_controllers() -> str:
+    """Nothing where a cluster's control plane can be started, else what is in the way."""
+    if os.geteuid() != 0:
+        return "not root"
     missing = binaries.why_missing("kube-controller-manager", "kube-scheduler")
-    return why_no_apiserver() or why_no_node() or missing
+    return why_no_namespaces() or why_no_apiserver() or missing
 
 
 def sweep() -> None:

@@ -15,7 +15,7 @@ from typing import Final
 import yaml
 
 from tests.kubernetes import binaries
-from tests.kubernetes.certificates import Authority, Pair
+from tests.kubernetes.certificates import Authority
 from tests.kubernetes.processes import Processes
 
 ADMIN: Final = "admin"
@@ -111,10 +111,6 @@ class ControlPlane:
     def audit_log(self) -> Path:
         return self.processes.logs / "audit.log"
 
-    def client_pair(self) -> Pair:
-        """What the API server shows to kubelets and to aggregated API servers."""
-        return Pair(self.folder / "pki" / "client.crt", self.folder / "pki" / "client.key")
-
     def _etcd_flags(self) -> list[str]:
         # On sockets in a folder of our own, so that nobody else on the machine can write to it.
         client, peer = f"unix://{self.folder}/etcd.sock", f"unix://{self.folder}/peer.sock"
@@ -181,10 +177,10 @@ class ControlPlane:
         return path
 
     def _is_ready(self) -> bool:
-        return ask(self.outside, self.authority.certificate, self.token(ADMIN), "/readyz") == b"ok"
+        return _ask(self.outside, self.authority.certificate, self.token(ADMIN), "/readyz") == b"ok"
 
 
-def ask(server: str, authority: Path, token: str, path: str) -> bytes | None:
+def _ask(server: str, authority: Path, token: str, path: str) -> bytes | None:
     """A GET's body, or None where there is no good answer."""
     request = urllib.request.Request(f"{server}{path}", headers={"Authorization": f"Bearer {token}"})
     try:

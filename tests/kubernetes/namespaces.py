@@ -9,11 +9,12 @@ import os
 import subprocess
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 CGROUPS: Final = Path("/sys/fs/cgroup")
-GATEWAY_BITS: Final = 24
+_PREFIX_BITS: Final = 24
 _KERNEL_VALUES: Final = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
@@ -23,6 +24,17 @@ _KERNEL_VALUES: Final = {
     "kernel/keys/root_maxbytes": "25000000",
 }
 """What a kubelet writes into the whole machine's settings; here it finds files that say so already."""
+
+
+@cache
+def why_no_namespaces() -> str:
+    """Nothing where this process may make its own, else what is in the way."""
+    argv = ["unshare", "--cgroup", "--net", "--mount", "--pid", "--fork", "true"]
+    try:
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    except OSError:
+        return "unshare is not installed"
+    return done.stderr.strip()
 
 
 def hierarchies() -> list[str]:
@@ -100,7 +112,7 @@ def _lay_network(address: str, service_address: str) -> None:
     _run("ip", "link", "set", "lo", "up")
     # A bridge with no one on it serves as the node's network card.
     _run("ip", "link", "add", "br0", "type", "bridge")
-    _run("ip", "addr", "add", f"{address}/{GATEWAY_BITS}", "dev", "br0")
+    _run("ip", "addr", "add", f"{address}/{_PREFIX_BITS}", "dev", "br0")
     _run("ip", "link", "set", "br0", "up")
     _run("ip", "addr", "add", f"{service_address}/32", "dev", "br0")
     _run("ip", "route", "add", "default", "via", address, "dev", "br0")

@@ -1,31 +1,26 @@
 """The owner's side of the keeper: programs started, signalled and waited for by name, each with its log.
 
-Owns the keeper and the state folder's lock. What the programs are is for others to say.
+Owns the keeper's life. What the programs are is for others to say.
 """
 
 import contextlib
-import fcntl
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from elastipod.clock import SystemClock
+from tests.kubernetes.statefolder import StateFolder
 
 T = TypeVar("T")
 
-PREFIX: Final = "elastipod-kubernetes-"
 _CLOCK: Final = SystemClock()
-_LOOK_SECONDS: Final = 0.02
-_MOST_PATH: Final = 60
-"""A socket's path has at most 107 characters (unix(7))."""
+_LOOKS: Final = (0.01, 1.2, 0.25)
+"""Seconds to the first look, what each pause is longer than the one before, the longest."""
 _LOG_BYTES: Final = 4_000
 
 
@@ -36,10 +31,12 @@ class StartFailed(Exception):
 def wait_for(look: Callable[[], T], seconds: float, what: str, is_right: Callable[[T], bool] = bool) -> T:
     """What `look` returns once that is right. Raises TimeoutError, which tells the last state seen."""
     deadline = _CLOCK.monotonic() + seconds
+    pause, growth, longest = _LOOKS
     while not is_right(found := look()):
         if _CLOCK.monotonic() > deadline:
             raise TimeoutError(f"not within {seconds:g} s: {what}; last seen: {found!r}")
-        threading.Event().wait(_LOOK_SECONDS)
+        threading.Event().wait(pause)
+        pause = min(pause * growth, longest)
     return found
 
 
@@ -52,51 +49,6 @@ def processes_that_name(folder: Path) -> list[str]:
             if str(folder) in line:
                 found.append(line)
     return found
-
-
-class StateFolder:
-    """A folder that is one cluster's alone; its lock is held while any of the cluster's processes lives."""
-
-    def __init__(self) -> None:
-        """Raises StartFailed."""
-        if len(tempfile.gettempdir()) > _MOST_PATH:
-            raise StartFailed(f"TMPDIR is too long for the sockets in it; at most {_MOST_PATH} characters")
-        # Under its own name only once it is locked, or another start would take it for a dead cluster's.
-        unlocked = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
-        self.lock = _locked(unlocked)
-        self.path = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self.lock)
-
-
-def left_behind() -> list[Path]:
-    """State folders of ours whose cluster is dead."""
-    found = []
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            if path.is_symlink() or path.stat().st_uid != os.geteuid():
-                continue
-            os.close(_locked(path))
-        except OSError:
-            continue
-        found.append(path)
-    return found
-
-
-def _locked(folder: Path) -> int:
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
 
 
 class Processes:
@@ -127,18 +79,21 @@ class Processes:
 
     def start(self, name: str, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """Start a program, or start it again; its output is added to `logs/NAME.log`."""
+        log = self.logs / f"{name}.log"
+        log.touch(0o600)
         self._ask(
             do="start",
             name=name,
             argv=list(argv),
-            log=str(self.logs / f"{name}.log"),
+            log=str(log),
             environment=dict(environment or {}),
         )
 
     def run(self, name: str, argv: Sequence[str], seconds: float = 60.0) -> str:
         """Run a program to its good end, and return what it said. Raises StartFailed."""
         log = self.logs / f"{name}.log"
-        before = log.stat().st_size if log.exists() else 0
+        log.touch(0o600)
+        before = log.stat().st_size
         self.start(name, argv)
         code = wait_for(lambda: self.code(name), seconds, f"{name} ends", lambda code: code is not None)
         if code:

@@ -14,7 +14,8 @@ from tests.kubernetes.binaries import kubectl, why_missing
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.namespaces import CGROUPS, hierarchies
 from tests.kubernetes.pods import actual, busybox_pod, cgroup_of, resize, running
-from tests.kubernetes.processes import PREFIX, processes_that_name, wait_for
+from tests.kubernetes.processes import processes_that_name, wait_for
+from tests.kubernetes.statefolder import PREFIX
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.kubernetes import binaries
-from tests.kubernetes.apiserver import why_no_apiserver
-from tests.kubernetes.cluster import ADDRESS, NODE, NODE_USER, SUBNET, Cluster
+from tests.kubernetes.cluster import ADDRESS, NODE, NODE_USER, SUBNET, Cluster, why_no_controllers
 from tests.kubernetes.images import make_images, why_no_images
 from tests.kubernetes.node import containerd_config, kubelet_config, network_config
 from tests.kubernetes.processes import StartFailed
@@ -63,13 +62,12 @@ kubelet --config=/node/kubelet.json --kubeconfig=/node/kubeconfig --hostname-ove
 
 def why_no_vm_cluster() -> str:
     """Nothing where such a cluster can be started, else what is in the way."""
-    if os.geteuid() != 0:
-        return "not root"
     for program in ("qemu-system-x86_64", "cpio", "mke2fs", "apt-get", "ip"):
         if not shutil.which(program):
             return f"{program} is not installed"
-    missing = binaries.why_missing("kubelet", "kube-controller-manager", "kube-scheduler")
-    return why_no_apiserver() or missing or why_no_images()
+    if not Path("/dev/net/tun").exists():
+        return "there is no /dev/net/tun"
+    return why_no_controllers() or binaries.why_missing("kubelet") or why_no_images()
 
 
 class VmCluster(Cluster):
