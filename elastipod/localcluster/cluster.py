@@ -19,6 +19,7 @@ from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.failures import bad_request
 from elastipod.localcluster.api.http import HttpServer
+from elastipod.localcluster.api.logs import LogWish
 from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.controllers.manager import Controllers
 from elastipod.localcluster.folder import last_port, write_kubeconfig
@@ -132,9 +133,7 @@ class LocalCluster:
             return False
         return all(node.is_ready for node in found)
 
-    async def _logs(
-        self, namespace: str, pod: str, container: str, tail: int | None, previous: bool, follow: bool
-    ) -> AsyncGenerator[bytes, None]:
+    async def _logs(self, namespace: str, pod: str, container: str, wish: LogWish) -> AsyncGenerator[bytes, None]:
         node = next((one for one in self.nodes if one.has_pod(namespace, pod)), None)
         if node is None:
             raise bad_request(f"pod {pod} is on no node yet")
@@ -142,10 +141,10 @@ class LocalCluster:
             yield b"(a simulated container has no output)\n"
             return
         try:
-            async for piece in node.read_log(namespace, pod, container, tail, previous=previous, follow=follow):
+            async for piece in node.read_log(namespace, pod, container, wish):
                 yield piece
         except FileNotFoundError:
-            which = "previous terminated container" if previous else "container"
+            which = "previous terminated container" if wish.is_previous else "container"
             raise bad_request(f'{which} "{container}" in pod "{pod}" has no output yet') from None
 
 

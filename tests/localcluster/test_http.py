@@ -25,18 +25,17 @@ from elastipod.kube.streams import StreamConnection
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.failures import ApiFailure
 from elastipod.localcluster.api.http import HttpServer, serve_http
+from elastipod.localcluster.api.logs import LogWish
 from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.folder import kubeconfig
 from tests.build import pod_json
 from tests.localcluster.served import MERGE, PODS
 
 
-async def lines(
-    namespace: str, pod: str, container: str, tail: int | None, previous: bool, follow: bool
-) -> AsyncGenerator[bytes, None]:
-    if previous:
+async def lines(namespace: str, pod: str, container: str, wish: LogWish) -> AsyncGenerator[bytes, None]:
+    if wish.is_previous:
         raise ApiFailure(400, f'previous terminated container "{container}" in pod "{pod}" not found')
-    yield f"{namespace}/{pod}/{container} {tail} {follow}\n".encode()
+    yield f"{namespace}/{pod}/{container} {wish.tail} {wish.follows}\n".encode()
     yield b"end\n"
 
 
@@ -106,8 +105,8 @@ async def test_logs_stream_and_their_failure_is_a_status() -> None:
             assert (answer.status, (await answer.json())["reason"]) == (400, "BadRequest")
         async with session.get(f"{PODS}/web-0/log", params={"container": "other"}) as answer:
             assert (await answer.json())["message"] == "container other is not valid for pod web-0"
-        async with session.get(f"{PODS}/web-0/log", params={"timestamps": "true"}) as answer:
-            assert "timestamps is not served" in (await answer.json())["message"]
+        async with session.get(f"{PODS}/web-0/log", params={"stream": "Stderr"}) as answer:
+            assert "stream is not served" in (await answer.json())["message"]
 
 
 async def test_it_listens_on_loopback_only() -> None:
@@ -201,9 +200,7 @@ async def test_a_kubeconfig_leads_to_its_own_server_only(carrier: type[RestConne
 
 
 async def test_a_request_that_fails_inside_costs_only_itself() -> None:
-    async def broken(
-        namespace: str, pod: str, container: str, tail: int | None, previous: bool, follow: bool
-    ) -> AsyncGenerator[bytes, None]:
+    async def broken(namespace: str, pod: str, container: str, wish: LogWish) -> AsyncGenerator[bytes, None]:
         raise KeyError("x")
         yield b""
 

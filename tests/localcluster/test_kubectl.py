@@ -20,6 +20,7 @@ from elastipod.kube.connection import PatchType
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.http import serve_http
+from elastipod.localcluster.api.logs import LogWish
 from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.folder import kubeconfig
 from tests.build import deployment_json, node_json, pod_json, running_status
@@ -88,10 +89,8 @@ class Kubectl:
         await self.status(kube.PODS, "web-0", running_status(made))
 
 
-async def lines(
-    namespace: str, pod: str, container: str, tail: int | None, previous: bool, follow: bool
-) -> AsyncGenerator[bytes, None]:
-    yield f"{pod} {container} tail={tail} previous={previous} follow={follow}\n".encode()
+async def lines(namespace: str, pod: str, container: str, wish: LogWish) -> AsyncGenerator[bytes, None]:
+    yield f"{pod} {container} {wish}\n".encode()
 
 
 @asynccontextmanager
@@ -251,10 +250,12 @@ async def test_delete_waits_for_the_node(tmp_path: Path) -> None:
 async def test_logs_pass_their_options_on(tmp_path: Path) -> None:
     async with cluster(tmp_path) as kubectl:
         await kubectl.has_running_pod()
-        assert await kubectl("logs", "web-0") == "web-0 app tail=None previous=False follow=False\n"
-        out = await kubectl("logs", "-f", "web-0", "--tail=5", "-c", "app")
-        assert out == "web-0 app tail=5 previous=False follow=True\n"
-        assert "previous=True" in await kubectl("logs", "web-0", "--previous")
+        assert await kubectl("logs", "web-0") == f"web-0 app {LogWish()}\n"
+        out = await kubectl("logs", "-f", "web-0", "--tail=5", "-c", "app", "--timestamps", "--limit-bytes=99")
+        assert out == f"web-0 app {LogWish(tail=5, limit_bytes=99, has_timestamps=True, follows=True)}\n"
+        assert "is_previous=True" in await kubectl("logs", "web-0", "--previous")
+        assert "since=1780000000.0" in await kubectl("logs", "web-0", "--since-time=2026-05-28T20:26:40Z")
+        assert "since=None" not in await kubectl("logs", "web-0", "--since=5m")
 
 
 async def test_top_shows_measured_usage(tmp_path: Path) -> None:
@@ -294,7 +295,6 @@ async def test_rollout_status_and_wait_end_when_it_is_so(tmp_path: Path) -> None
         (("exec", "web-0", "--", "true"), "pods/exec is not served"),
         (("auth", "can-i", "get", "pods"), "access reviews are not served"),
         (("get", "secrets"), 'the server doesn\'t have a resource type "secrets"'),
-        (("logs", "web-0", "--since=5m"), "sinceSeconds is not served"),
     ],
 )
 async def test_what_is_not_served_is_refused_by_name(tmp_path: Path, words: tuple[str, ...], says: str) -> None:

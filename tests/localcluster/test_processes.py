@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from actuator.nodehands import NodeHands
-from elastipod.clock import SystemClock
+from elastipod.clock import SystemClock, from_rfc3339
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.logs import LogWish
 from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.node.checkpoint import FileCheckpoint
 from elastipod.localcluster.node.node import LocalNode
@@ -135,6 +136,38 @@ async def test_a_killed_process_that_had_memory_left_is_an_error_and_no_oom(tmp_
         assert (ended.reason, ended.exit_code) == ("Error", 137)
 
 
+async def output(here: RealNode, wish: LogWish) -> str:
+    return b"".join([piece async for piece in here.node.read_log("default", "job", "app", wish)]).decode()
+
+
+async def test_each_line_has_the_time_it_was_said_at_and_none_is_lost(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time; print('first', flush=True); time.sleep(0.3); print('é' * 30000, file=sys.stderr); "
+        "print('x\\n' * 20000, end='last', flush=True); os._exit(0)"
+    )
+    async with real_node(tmp_path) as here:
+        begun = here.clock.now()
+        await here.run_pod("job", [python(code)], restartPolicy="Never")
+        await here.until("job", lambda one: one.is_terminal)
+        assert await output(here, LogWish()) == f"first\n{'é' * 30000}\n" + "x\n" * 20000 + "last"
+        first, second = (await output(here, LogWish(tail=20_100, has_timestamps=True))).splitlines()[:2]
+        at = [from_rfc3339(line.partition(" ")[0]) for line in (first, second)]
+        assert begun - 0.01 < at[0] <= at[1] - 0.2
+        assert at[1] < here.clock.now() + 0.01
+        assert "first" not in await output(here, LogWish(since=at[1] - 0.1))
+
+
+async def test_output_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    # What the container leaves behind holds its output open, and goes on to speak.
+    code = "import os; print('said', flush=True)\nif os.fork(): os._exit(4)\nwhile True: print('more', flush=True)"
+    async with real_node(tmp_path) as here:
+        await here.run_pod("job", [python(code)], restartPolicy="Never")
+        pod = await here.until("job", lambda one: one.is_terminal)
+        assert pod.containers[0].termination is not None
+        assert pod.containers[0].termination.exit_code == 4
+        assert (await output(here, LogWish())).startswith("said\n")
+
+
 async def test_output_and_exit_code_are_kept(tmp_path: Path) -> None:
     async with real_node(tmp_path) as here:
         code = "import os, sys; print(os.environ['GREETING'], sorted(os.environ)); sys.exit(3)"
@@ -143,10 +176,7 @@ async def test_output_and_exit_code_are_kept(tmp_path: Path) -> None:
         pod = await here.until("job", lambda one: one.is_terminal)
         assert pod.containers[0].termination is not None
         assert pod.containers[0].termination.exit_code == 3
-        pieces = [
-            piece async for piece in here.node.read_log("default", "job", "app", None, previous=False, follow=False)
-        ]
-        words = b"".join(pieces).decode()
+        words = await output(here, LogWish())
         assert words.startswith("hello")
         assert set(json.loads(words.removeprefix("hello ").replace("'", '"'))) <= {
             "GREETING", "HOSTNAME", "PATH", "LC_CTYPE",

@@ -6,7 +6,7 @@ served. Reached in process through direct.py, over HTTP through http.py.
 
 import operator
 import random
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from elastipod.clock import Clock, to_rfc3339
@@ -24,6 +24,7 @@ from elastipod.localcluster.api.failures import (
     unsupported_media_type,
 )
 from elastipod.localcluster.api.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, Kind
+from elastipod.localcluster.api.logs import LogSource, log_wish
 from elastipod.localcluster.api.patches import apply_patch
 from elastipod.localcluster.api.requests import (
     JSON,
@@ -41,14 +42,6 @@ from elastipod.localcluster.api.writing import Alter, Writing, binding, parsed, 
 _FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-system")
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _APPLY: Final = "application/apply-patch"
-
-
-class LogSource(Protocol):
-    """Where `kubectl logs` gets its text. Raises ApiFailure, at the latest with the first piece."""
-
-    def __call__(
-        self, namespace: str, pod: str, container: str, tail: int | None, previous: bool, follow: bool
-    ) -> AsyncGenerator[bytes, None]: ...
 
 
 class UsageSource(Protocol):
@@ -232,9 +225,6 @@ class ApiServer:
     def _log(self, request: Request, entry: Entry) -> Response:
         if self.logs is None:
             raise ApiFailure(500, "no node of this cluster serves logs")
-        for name in ("sinceSeconds", "sinceTime", "timestamps", "limitBytes", "stream"):
-            if request.query.get(name) not in (None, "false", "0", "All"):
-                raise bad_request(f"{name} is not served by the local cluster")
         names = [one["name"] for one in entry.json["spec"]["containers"]]
         names += [one["name"] for one in entry.json["spec"].get("initContainers") or ()]
         container = request.query.get("container") or (names[0] if len(names) == 1 else "")
@@ -243,17 +233,7 @@ class ApiServer:
             raise bad_request(f"a container name must be specified for pod {entry.name}, choose one of: [{shown}]")
         if container not in names:
             raise bad_request(f"container {container} is not valid for pod {entry.name}")
-        tail = request.query.get("tailLines")
-        if tail is not None and not tail.isdecimal():
-            raise bad_request(f"tailLines must be a whole number, not {tail[:40]!r}")
-        lines = self.logs(
-            entry.namespace,
-            entry.name,
-            container,
-            None if tail is None else int(tail),
-            request.flag("previous"),
-            request.flag("follow"),
-        )
+        lines = self.logs(entry.namespace, entry.name, container, log_wish(request, self._clock.now()))
         return Response(200, content_type="text/plain", stream=lines)
 
     def _measure(self, kind: Kind, usage: UsageSource) -> None:

@@ -16,6 +16,7 @@ from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS
+from elastipod.localcluster.api.logs import LogWish
 from elastipod.localcluster.node import lifecycle
 from elastipod.localcluster.node.checkpoint import Allocations, Checkpoint, MemoryCheckpoint
 from elastipod.localcluster.node.kubelet import Admitted, Kubelet
@@ -129,17 +130,15 @@ class LocalNode:
         attempt = -1 if track is None else track.attempts - (2 if previous else 1)
         return None if pod is None or attempt < 0 else self.runtime.log_path(pod.sandbox, container, attempt)
 
-    def read_log(
-        self, namespace: str, name: str, container: str, tail: int | None, *, previous: bool, follow: bool
-    ) -> AsyncGenerator[bytes, None]:
+    def read_log(self, namespace: str, name: str, container: str, wish: LogWish) -> AsyncGenerator[bytes, None]:
         """A container's output. Raises FileNotFoundError with the first piece where there is none."""
-        path = self.log_path(namespace, name, container, previous=previous)
+        path = self.log_path(namespace, name, container, previous=wish.is_previous)
 
         def is_running() -> bool:
             pod = self._named(namespace, name)
             return pod is not None and container in pod.tracks and pod.tracks[container].is_running
 
-        return read_log(path, tail, self._clock, is_running if follow else None)
+        return read_log(path, wish, self._clock, is_running)
 
     def has_pod(self, namespace: str, name: str) -> bool:
         return self._named(namespace, name) is not None
