@@ -233,7 +233,7 @@ class ApiServer:
             raise bad_request(f"a container name must be specified for pod {entry.name}, choose one of: [{shown}]")
         if container not in names:
             raise bad_request(f"container {container} is not valid for pod {entry.name}")
-        lines = self.logs(entry.namespace, entry.name, container, log_wish(request, self._clock.now()))
+        lines = self.logs(entry.namespace, entry.name, container, log_wish(request, entry.name, self._clock.now()))
         return Response(200, content_type="text/plain", stream=lines)
 
     def _measure(self, kind: Kind, usage: UsageSource) -> None:

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from elastipod.clock import from_rfc3339
-from elastipod.localcluster.api.failures import ApiFailure, Problem, bad_request, invalid, invalid_value
+from elastipod.localcluster.api.failures import (
+    ApiFailure,
+    Problem,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_value,
+)
 from elastipod.localcluster.api.requests import Request
 
 _MOST: Final = 2**63 - 1
@@ -35,14 +42,14 @@ class LogSource(Protocol):
     def __call__(self, namespace: str, pod: str, container: str, wish: LogWish) -> AsyncGenerator[bytes, None]: ...
 
 
-def log_wish(request: Request, now: float) -> LogWish:
+def log_wish(request: Request, pod: str, now: float) -> LogWish:
     """The query as a wish. Raises ApiFailure."""
     query = request.query
     if query.get("stream") not in (None, "", "All"):
         raise bad_request("stream is not served by the local cluster: both streams are one")
-    seconds, instant = _whole(query, "sinceSeconds", 1), query.get("sinceTime")
+    seconds, instant = _whole(query, pod, "sinceSeconds", 1), query.get("sinceTime")
     if seconds is not None and instant is not None:
-        raise _wrong(invalid_value("", "sinceTime", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        raise _wrong(pod, forbidden_field("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     since = None if seconds is None else max(now - seconds, 0.0)
     if instant is not None:
         try:
@@ -50,16 +57,16 @@ def log_wish(request: Request, now: float) -> LogWish:
         except ValueError:
             raise bad_request(f"sinceTime must be a time such as 2026-01-31T12:00:00Z, not {instant[:40]!r}") from None
     return LogWish(
-        _whole(query, "tailLines", 0),
+        _whole(query, pod, "tailLines", 0),
         since,
-        _whole(query, "limitBytes", 1),
+        _whole(query, pod, "limitBytes", 1),
         request.flag("timestamps"),
         request.flag("previous"),
         request.flag("follow"),
     )
 
 
-def _whole(query: Mapping[str, str], name: str, least: int) -> int | None:
+def _whole(query: Mapping[str, str], pod: str, name: str, least: int) -> int | None:
     text = query.get(name)
     if text is None:
         return None
@@ -68,9 +75,9 @@ def _whole(query: Mapping[str, str], name: str, least: int) -> int | None:
         raise bad_request(f"{name} must be a whole number, not {text[:40]!r}")
     number = min(int(text), _MOST)
     if number < least:
-        raise _wrong(invalid_value(name, number, f"must be greater than{' or equal to' if least == 0 else ''} 0"))
+        raise _wrong(pod, invalid_value(name, number, f"must be greater than{' or equal to' if least == 0 else ''} 0"))
     return number
 
 
-def _wrong(problem: Problem) -> ApiFailure:
-    return invalid("PodLogOptions", "", "", [problem])
+def _wrong(pod: str, problem: Problem) -> ApiFailure:
+    return invalid("PodLogOptions", "", pod, [problem])
