@@ -3,9 +3,10 @@
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.build import pod_json
 from tests.kubernetes.apiserver import ApiServer, Audited, CommandFailed
 from tests.kubernetes.fakenodes import add_node, run_pod, tell
 from tests.kubernetes.processes import processes_that_name, wait_for
+from tests.kubernetes.statefolder import PREFIX
 
 pytestmark = pytest.mark.apiserver
 
@@ -73,19 +75,38 @@ def test_two_at_once_do_not_see_each_other(api_server: ApiServer, tmp_path: Path
         assert api_server.calls.call("GET", "/api/v1/namespaces/only-here")[0] == 404
 
 
-def test_nothing_is_left_of_one_whose_owner_was_killed(place: Path) -> None:
-    owner = subprocess.Popen(
+@contextmanager
+def up(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """What a person starts, once it says where it is."""
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.kubernetes", "up", "--logs", str(place / "logs")],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(place)},
-    )
-    assert owner.stdout is not None
-    owner.stdout.readline()
-    assert processes_that_name(place / "elastipod-kubernetes-")
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
-    owner.stdout.close()
-    wait_for(lambda: not processes_that_name(place), 10, "its processes end")
+        text=True,
+    ) as owner:
+        try:
+            assert owner.stdout is not None
+            assert owner.stdout.readline().startswith(f"export KUBECONFIG={place}/")
+            yield owner
+        finally:
+            owner.kill()
+
+
+def test_nothing_is_left_of_one_whose_owner_was_killed(place: Path) -> None:
+    with up(place) as owner:
+        assert processes_that_name(place / PREFIX)
+        owner.kill()
+    wait_for(lambda: processes_that_name(place / PREFIX), 30, "all its processes end", lambda found: not found)
+
+
+def test_down_ends_what_up_started_and_leaves_its_logs_alone(place: Path) -> None:
+    with up(place) as owner:
+        down = [sys.executable, "-m", "tests.kubernetes", "down"]
+        subprocess.run(down, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"TMPDIR": str(place)})
+        assert owner.wait(60) == 0
+    assert [path.name for path in place.iterdir()] == ["logs"]
+    assert (place / "logs" / "kube-apiserver.log").stat().st_size > 0
 
 
 def test_one_that_can_not_start_says_why_and_leaves_no_process(place: Path) -> None:
@@ -104,4 +125,4 @@ def test_one_that_can_not_start_says_why_and_leaves_no_process(place: Path) -> N
     assert "kube-apiserver ended with 3" in done.stderr
     assert "the disk is on fire" in done.stderr
     assert not processes_that_name(place)
-    assert not list(place.glob("elastipod-kubernetes-*/etcd"))
+    assert not list(place.glob(f"{PREFIX}*"))
