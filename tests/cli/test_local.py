@@ -139,7 +139,9 @@ def test_the_token_stands_in_the_kubeconfig_only(local: Local) -> None:
     assert token.decode() not in up.stdout + up.stderr
 
 
-@pytest.mark.parametrize("words", [["--cpu", "many"], ["--memory", "0"], ["--nodes", "0"], ["--wait", "soon"]])
+@pytest.mark.parametrize(
+    "words", [["--cpu", "many"], ["--memory", "0"], ["--memory", "8m"], ["--nodes", "0"], ["--wait", "soon"]]
+)
 def test_what_can_not_be_is_refused_by_its_name(tmp_path: Path, words: list[str]) -> None:
     answer = CliRunner().invoke(app, ["up", "--simulated", *words], env={"XDG_STATE_HOME": str(tmp_path)})
     assert answer.exit_code == 2
