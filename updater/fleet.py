@@ -87,7 +87,7 @@ class Fleet:
         if found is None:
             return
         if old is not None and old.owner is not None:
-            self._children.get(old.owner.uid, set()).discard(old.uid)
+            _discard(self._children, old.owner.uid, old.uid)
         if new is None:
             self._owned.pop(found.uid, None)
         else:
@@ -112,6 +112,8 @@ class Fleet:
                 of_target[key] = advice
                 self._targets[key] = before
                 return
+            if not of_target:
+                self._advice.pop(before, None)
             self.dirty |= self._by_workload.get(before, set())
         if target is not None and advice is not None:
             self._targets[key] = target

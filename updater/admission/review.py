@@ -14,10 +14,12 @@ from elastipod.kube.rows import BadObject, pod_row
 from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
 from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
 from elastipod.quantities import Resources, format_cpu, format_memory
-from updater.sizes import Size, size_of
+from elastipod.reasons import Reason
+from updater.admission.sizing import Sizing
+from updater.sizes import size_of
 
 SIZED_ANNOTATION: Final = f"{OWN_PREFIX}sized"
-"""On a pod: who sized it when it was created, and what from and to."""
+"""On a pod: what it was given when it was created, what was there before, and what cut it down."""
 
 _GROUP: Final = "admission.k8s.io/"
 _MOST_WARNING: Final = 240
@@ -118,9 +120,13 @@ def read_pod(review: Review) -> NewPod:
     return NewPod(msgspec.structs.replace(pod_row(shape), namespace=review.namespace), shape)
 
 
-def answer(review: Review, outcome: str, patch: list[dict[str, Any]] | None = None, warning: str = "") -> bytes:
+def answer(
+    review: Review, outcome: Reason | None = None, patch: list[dict[str, Any]] | None = None, warning: str = ""
+) -> bytes:
     """The answer, which always allows. The outcome stands in the API server's audit log."""
-    said: dict[str, Any] = {"uid": review.uid, "allowed": True, "auditAnnotations": {"outcome": outcome}}
+    said: dict[str, Any] = {"uid": review.uid, "allowed": True}
+    if outcome is not None:
+        said["auditAnnotations"] = {"outcome": outcome}
     if patch:
         said["patchType"] = "JSONPatch"
         said["patch"] = base64.b64encode(msgspec.json.encode(patch)).decode()
@@ -129,8 +135,8 @@ def answer(review: Review, outcome: str, patch: list[dict[str, Any]] | None = No
     return msgspec.json.encode({"apiVersion": review.api_version, "kind": "AdmissionReview", "response": said})
 
 
-def patch_of(new: NewPod, sizes: dict[str, Size], autoscaler: str, by_autoscaler: list[str]) -> list[dict[str, Any]]:
-    """The JSON Patch that gives containers these sizes; each amount on its own, so that nothing else is touched.
+def patch_of(new: NewPod, sizing: Sizing, autoscaler: str, by_autoscaler: list[str]) -> list[dict[str, Any]]:
+    """The JSON Patch that gives containers their sizes; each amount on its own, so that nothing else is touched.
 
     `by_autoscaler` are the containers whose size comes from the autoscaler; the others' is stated.
     """
@@ -138,7 +144,7 @@ def patch_of(new: NewPod, sizes: dict[str, Size], autoscaler: str, by_autoscaler
     told: list[str] = []
     upstream: list[str] = []
     for place, number, shape, container in _containers(new):
-        size = sizes.get(container.name)
+        size = sizing.sizes.get(container.name)
         if size is None:
             continue
         old = size_of(container)
@@ -149,6 +155,7 @@ def patch_of(new: NewPod, sizes: dict[str, Size], autoscaler: str, by_autoscaler
         if container.name in by_autoscaler:
             kind = "container" if place == "containers" else "init container"
             upstream.append(f"{kind} {number}: {', '.join(one.shown for one in changes)}")
+    told += [note.value for note in sizing.notes]
     annotations = {SIZED_ANNOTATION: "; ".join(told)}
     if upstream:
         annotations["vpaUpdates"] = f"Pod resources updated by {autoscaler}: {'; '.join(upstream)}"

@@ -82,7 +82,7 @@ class Admission:
         """The answer to a review. Raises BadReview."""
         review = read_review(body)
         if not review.is_new_pod:
-            return answer(review, "NotAPod")
+            return answer(review)
         began = self._clock.monotonic()
         try:
             reason, answered = await self._size(review)
@@ -106,8 +106,8 @@ class Admission:
         if sizing.sizes:
             advised = facts.advice.containers if facts.advice is not None else {}
             by_advice = [name for name in sizing.sizes if name in advised and name not in facts.stated]
-            patch = patch_of(new, sizing.sizes, facts.advice.name if facts.advice is not None else "", by_advice)
-            log.debug("pod sized", workload=str(workload), notes=[note.value for note in sizing.notes])
+            patch = patch_of(new, sizing, facts.advice.name if facts.advice is not None else "", by_advice)
+            log.debug("pod sized", workload=str(workload))
             return sizing.reason, answer(review, sizing.reason, patch)
         warning = ""
         if sizing.reason in _TOLD:

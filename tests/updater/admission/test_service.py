@@ -160,8 +160,11 @@ async def test_a_limit_range_holds_for_what_is_set(world: World) -> None:
     await world.autoscaler(cpu="4")
     await world.limit_range(max={"cpu": "1"})
     pod = new_pod(await world.deployment(), cpu="100m", cpu_limit="500m")
-    made = resources(patched(pod, await world.ask(pod)))
-    assert made == {"requests": {"cpu": "1", "memory": "128Mi"}, "limits": {"cpu": "1"}}
+    made = patched(pod, await world.ask(pod))
+    assert resources(made) == {"requests": {"cpu": "1", "memory": "128Mi"}, "limits": {"cpu": "1"}}
+    assert made["metadata"]["annotations"]["elastipod.io/sized"] == (
+        "app: cpu request 100m -> 1, cpu limit 500m -> 1; CappedByLimitRange"
+    )
 
 
 async def test_a_pod_that_the_quota_would_refuse_at_its_new_size_keeps_its_own(world: World) -> None:
