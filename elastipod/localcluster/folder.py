@@ -1,4 +1,4 @@
-"""A local cluster's folder: how it is found, by whom it is held, and the kubeconfig that leads to it.
+"""A local cluster's folder: by whom it is held, what it tells, and the kubeconfig that leads to it.
 
 Owns its files but those of the objects, the nodes and the parts. Only who started the cluster can read them.
 """
