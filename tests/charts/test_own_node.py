@@ -9,6 +9,7 @@ import pytest
 from tests.build import pod_json
 from tests.charts.pages import CHART
 from tests.charts.rendering import RELEASE, needs_helm
+from tests.charts.tokens import token
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.calls import Calls
 from tests.kubernetes.fakenodes import add_node, run_pod
@@ -45,19 +46,12 @@ class Site:
         pod = pod_json(name, namespace or self.pods, cpu="1m", memory="64Mi", memory_limit="64Mi")
         run_pod(self.server.calls, pod, node)
 
-    def token(self, component: str, node: str = "") -> Calls:
+    def calls_of(self, component: str, node: str = "") -> Calls:
         """Calls with a token of a component's service account: of a pod on that node, or of no pod."""
         namespace = f"{self.release}-node" if component == "actuator" else self.release
-        spec: Json = {"expirationSeconds": 3600}
-        account = f"elastipod-{component}"
-        if node:
-            pod = pod_json(f"{component}-{uuid.uuid4().hex[:6]}", namespace, node=node, serviceAccountName=account)
-            made = self.server.calls.post(f"/api/v1/namespaces/{namespace}/pods", pod)["metadata"]
-            spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": made["name"], "uid": made["uid"]}
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-        token = self.server.calls.post(path, {"spec": spec})["status"]["token"]
         plane = self.server.control_plane
-        return Calls(plane.outside, plane.authority.certificate, token)
+        found = token(self.server, namespace, f"elastipod-{component}", node)
+        return Calls(plane.outside, plane.authority.certificate, found)
 
     def resize(self, calls: Calls, name: str, memory: str = "80Mi", namespace: str = "") -> tuple[int, str]:
         """The code and what was said."""
@@ -78,7 +72,7 @@ def site(api_server: ApiServer) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def actuator(site: Site) -> Iterator[Calls]:
     """With the token of a pod on its own node, once the policy is in force."""
-    calls = site.token("actuator", site.own)
+    calls = site.calls_of("actuator", site.own)
     site.run("probe", site.foreign)
     wait_for(lambda: site.resize(calls, "probe", "66Mi")[0], 30, "the policy is in force", lambda code: code == 403)
     yield calls
@@ -100,7 +94,7 @@ def test_each_of_a_hundred_raises_on_another_node_is_refused(site: Site, actuato
 
 
 def test_each_of_a_hundred_raises_with_a_token_of_no_pod_is_refused(site: Site, actuator: Calls) -> None:
-    claimless = site.token("actuator")
+    claimless = site.calls_of("actuator")
     for number in range(TRIES):
         site.run(f"claimless-{number}", (site.own, site.foreign)[number % 2])
         code, said = site.resize(claimless, f"claimless-{number}")
@@ -118,7 +112,7 @@ def test_a_raise_to_more_than_four_times_the_limit_is_refused(site: Site, actuat
 
 
 def test_pods_of_protected_namespaces_are_out_of_reach(site: Site, actuator: Calls) -> None:
-    updater = site.token("updater", site.own)
+    updater = site.calls_of("updater", site.own)
     site.run("safe", site.own, f"{site.name}-safe")
     site.run("open", site.own)
     for calls in (actuator, updater):
