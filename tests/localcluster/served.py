@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from elastipod.clock import ManualClock
-from elastipod.localcluster.api.apiserver import ApiServer, LogSource
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.logs import LogSource
 from elastipod.localcluster.api.requests import Request, Response
 from elastipod.localcluster.api.store import Store
 
