@@ -3,6 +3,7 @@
 Owns what pip does for an image and what of it is left out. Every wheel's hash is checked by pip against the lock.
 """
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -46,9 +47,10 @@ def install_locked(requirements: Path, site: Path) -> list[Wheel]:
     """Install a lock file's wheels, compiled ones for the image's Python and C library, and tell which they were."""
     platforms = [part for platform in _PLATFORMS for part in ("--platform", platform)]
     target = ["--python-version", PYTHON, "--implementation", "cp", "--only-binary", ":all:", *platforms]
-    wheels = _install(site, "--require-hashes", *target, "--requirement", str(requirements))
+    installed = _install(site, "--require-hashes", *target, "--requirement", str(requirements))
     _prune(site)
-    return wheels
+    wheels = (_wheel(entry, entry["download_info"]["archive_info"]["hashes"]["sha256"]) for entry in installed)
+    return sorted(wheels, key=lambda wheel: wheel.name)
 
 
 def build_own(folder: Path) -> Path:
@@ -60,29 +62,30 @@ def build_own(folder: Path) -> Path:
 
 def install_own(own: Path, site: Path, left_out: Iterable[str]) -> Wheel:
     """Install of this project's wheel what the image runs."""
-    (wheel,) = _install(site, "--no-deps", "--no-index", str(own))
+    (installed,) = _install(site, "--no-deps", "--no-index", str(own))
     for name in left_out:
         shutil.rmtree(site / name)
     _prune(site)
-    return wheel
+    return _wheel(installed, hashlib.sha256(own.read_bytes()).hexdigest())
 
 
-def _install(site: Path, *arguments: str) -> list[Wheel]:
+def _install(site: Path, *arguments: str) -> list[dict[str, Any]]:
+    """What pip reports of each wheel that it installed."""
     site.parent.mkdir(parents=True, exist_ok=True)
     report = site.with_name("report.json")
     _pip("install", "--no-compile", "--target", str(site), "--report", str(report), *arguments)
-    installed = json.loads(report.read_bytes())["install"]
+    installed: list[dict[str, Any]] = json.loads(report.read_bytes())["install"]
     report.unlink()
-    return sorted((_wheel(entry) for entry in installed), key=lambda wheel: wheel.name)
+    return installed
 
 
-def _wheel(entry: dict[str, Any]) -> Wheel:
-    about = entry["metadata"]
+def _wheel(installed: dict[str, Any], sha256: str) -> Wheel:
+    about = installed["metadata"]
     return Wheel(
         name=about["name"].lower().replace("_", "-").replace(".", "-"),
         version=about["version"],
         license=about.get("license_expression", ""),
-        sha256=entry["download_info"]["archive_info"]["hashes"]["sha256"],
+        sha256=sha256,
     )
 
 
