@@ -33,7 +33,7 @@ _FIRST_SECONDS: Final = 2.0
 """How long a new connection may take to shake hands, and then say nothing."""
 _IDLE_SECONDS: Final = 300.0
 """How long a kept one may: longer than API servers keep theirs, so that they are the ones to close."""
-_GOODBYE_SECONDS: Final = 0.5
+_GOODBYE_SECONDS: Final = 0.1
 _BREATH_SECONDS: Final = 0.1
 
 
@@ -168,13 +168,14 @@ class _Connection:
         self._writer = asyncio.StreamWriter(transport, protocol, self._reader, loop)
 
     async def close(self) -> None:
-        """Say goodbye, and wait a moment for the other side's: the buffers live that long."""
+        """Say goodbye; the other side's is waited for only where nobody needs the place."""
         if self._writer is None:
             self._socket.close()
             return
         self._writer.close()
-        with suppress(OSError, TimeoutError):
-            await self._writer.wait_closed()
+        if self.is_last:
+            with suppress(OSError, TimeoutError):
+                await self._writer.wait_closed()
 
     async def wait(self, seconds: float) -> None:
         """Until a request begins. Raises TimeoutError."""
