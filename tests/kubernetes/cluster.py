@@ -60,6 +60,8 @@ class Cluster(ApiServer):
     node: Node
     ready_seconds: float
     """From nothing to a node that is ready."""
+    node_process = "kubelet"
+    """What the node is up to is in its log."""
     longest_seconds = 90.0
     """For a node that gets ready at all."""
 
@@ -75,9 +77,7 @@ class Cluster(ApiServer):
         plane.start_controllers()
         self.open_for_tests(ending)
         self.join_node()
-        wait_for(
-            self._conditions, self.longest_seconds, "the node is ready", lambda found: found.get("Ready") == "True"
-        )
+        plane.processes.wait_ready(self.node_process, self._node_is_ready, self.longest_seconds)
         accounts = "/api/v1/namespaces/default/serviceaccounts/default"
         wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, self.longest_seconds, "pods can be made")
         self.ready_seconds = _CLOCK.monotonic() - began
@@ -142,6 +142,7 @@ class Cluster(ApiServer):
         )
         return listening.fileno()
 
-    def _conditions(self) -> dict[str, str]:
+    def _node_is_ready(self) -> bool:
         code, json = self.calls.call("GET", f"/api/v1/nodes/{NODE}")
-        return {one["type"]: one["status"] for one in json["status"].get("conditions", [])} if code == 200 else {}
+        conditions = json["status"].get("conditions", []) if code == 200 else []
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -24,7 +24,7 @@ SCHEDULER: Final = "system:kube-scheduler"
 SERVICE_ADDRESS: Final = "10.0.0.1"
 """The address that pods know the API server by."""
 LOOPBACK: Final = "127.0.0.1"
-READY_SECONDS: Final = 60.0
+READY_SECONDS: Final = 90.0
 _AUDIT: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

@@ -39,9 +39,7 @@ def why_no_namespaces() -> str:
 
 def hierarchies() -> list[str]:
     """The cgroup v1 hierarchies of this machine, named as their mounts are."""
-    return sorted(
-        path.name for path in CGROUPS.iterdir() if not path.is_symlink() and (path / "cgroup.clone_children").exists()
-    )
+    return sorted(path.parent.name for path in CGROUPS.glob("*/cgroup.clone_children") if not path.parent.is_symlink())
 
 
 def remove_cgroups(name: str) -> None:

@@ -73,6 +73,7 @@ def why_no_vm_cluster() -> str:
 class VmCluster(Cluster):
     """As the cluster in namespaces, with another node: slower by its emulated processors."""
 
+    node_process = "machine"
     longest_seconds = 300.0
 
     def boot_node(self) -> None:
