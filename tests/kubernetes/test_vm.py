@@ -1,9 +1,11 @@
 """The ground that tests on a real node with cgroup v2 stand on."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.kubernetes.images import BUSYBOX, make_images
 from tests.kubernetes.pods import actual, busybox_pod, cgroup_of, resize, running
 from tests.kubernetes.processes import wait_for
 from tests.kubernetes.vm import VmCluster
@@ -29,6 +31,13 @@ def test_a_resize_reaches_the_cgroup_and_leaves_memory_high_alone(vm_cluster: Vm
         wait_for(read, 120, "150Mi are actual", lambda pod: actual(pod)["limits"]["memory"] == "150Mi")
         told = vm_cluster.in_node(f"cat {group}/memory.max {group}/memory.high")
         assert told.split() == [str(150 * MIB), str(90 * MIB)]
+
+
+def test_an_image_made_here_is_there_for_its_pods(vm_cluster: VmCluster, tmp_path: Path) -> None:
+    vm_cluster.in_node(f"ctr -n k8s.io images rm {BUSYBOX}")
+    for archive in make_images(tmp_path):
+        vm_cluster.import_image(archive)
+    assert BUSYBOX in vm_cluster.in_node("ctr -n k8s.io images ls -q").split()
 
 
 def test_what_wants_more_than_its_limit_is_killed(vm_cluster: VmCluster) -> None:

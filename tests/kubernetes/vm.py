@@ -16,7 +16,7 @@ from tests.kubernetes.cluster import ADDRESS, NODE, NODE_USER, SUBNET, Cluster, 
 from tests.kubernetes.images import make_images, why_no_images
 from tests.kubernetes.node import containerd_config, kubelet_config, network_config
 from tests.kubernetes.processes import StartFailed
-from tests.node.debian import DISK_MODULES, cache, kernel, modules, packed, run, userland
+from tests.node.debian import DISK_MODULES, cache, emulator, modules, packed, run, userland
 
 MACHINE: Final = "192.0.2.2"
 _SHELL_PORT: Final = 2222
@@ -82,9 +82,7 @@ class VmCluster(Cluster):
         initrd.write_bytes(packed(self._handed(plane.folder / "boot")))
         network = f"ip tuntap add tap0 mode tap; ip link set tap0 master br0 up; ip route add {SUBNET} via {MACHINE}"
         plane.processes.run("network", ["sh", "-c", network])
-        argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "3G", "-smp", "2"]
-        argv += ["-nographic", "-no-reboot", "-nodefaults", "-serial", f"file:{self.logs}/console.log"]
-        argv += ["-kernel", str(kernel()), "-initrd", str(initrd), "-append", "console=ttyS0 quiet panic=-1"]
+        argv = emulator(initrd, "3G", f"file:{self.logs}/console.log")
         # What a machine writes is not kept: each boot finds a clean node.
         argv += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on,cache=unsafe"]
         argv += ["-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no"]

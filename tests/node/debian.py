@@ -1,4 +1,4 @@
-"""What virtual machines are made of: a Debian kernel, and folders of unpacked Debian packages.
+"""What virtual machines are made of: a Debian kernel, folders of unpacked Debian packages, an emulator.
 
 Owns fetching and packing. What was made is kept in the user's cache folder.
 """
@@ -40,6 +40,13 @@ def kernel() -> Path:
         [made] = (root / "boot").glob("vmlinuz-*")
         shutil.copy(made, image)
     return image
+
+
+def emulator(initrd: Path, memory: str, console: str) -> list[str]:
+    """A command that boots that kernel; devices are to be added. `console` as qemu's -serial has it."""
+    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", memory, "-smp", "2", "-nographic"]
+    argv += ["-no-reboot", "-nodefaults", "-serial", console, "-kernel", str(kernel()), "-initrd", str(initrd)]
+    return [*argv, "-append", "console=ttyS0 quiet panic=-1"]
 
 
 def modules(names: Iterable[str]) -> list[Path]:

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tests.node.debian import DISK_MODULES, cache, kernel, modules, packed, userland
+from tests.node.debian import DISK_MODULES, cache, emulator, modules, packed, userland
 
 ROOT: Final = Path(__file__).parents[2]
 DEBS: Final = (
@@ -32,15 +32,11 @@ PYTHONPATH=/t PYTHONDONTWRITEBYTECODE=1 python3 -m tests.node.cases; echo "EXIT:
 
 def boot(folder: Path, seconds: float) -> str:
     """What the machine said from start to power-off. Raises NoMachine."""
-    image, base = kernel(), _userland()
     initrd, console, disk = folder / "initrd", folder / "console", folder / "disk"
     with disk.open("wb") as file:
         file.truncate(DISK_BYTES)
-    initrd.write_bytes(base.read_bytes() + packed(_ours(folder / "t"), "t"))
-    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1536M", "-smp", "2", "-nographic"]
-    argv += ["-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", str(image), "-initrd", str(initrd)]
-    argv += ["-drive", f"file={disk},format=raw,if=virtio"]
-    argv += ["-append", "console=ttyS0 quiet panic=-1"]
+    initrd.write_bytes(_userland().read_bytes() + packed(_ours(folder / "t"), "t"))
+    argv = [*emulator(initrd, "1536M", "stdio"), "-drive", f"file={disk},format=raw,if=virtio"]
     with console.open("wb") as out:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         try:
