@@ -27,6 +27,8 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_CONNECTIONS: Final = 64
 """Each takes a third of a mebibyte (asyncio's buffers for TLS), and one core serves no more at once anyway."""
 _MOST_WAITING: Final = 1_024
+_PLACE_SECONDS: Final = 0.5
+"""How long a connection waits for a place; then it is closed, and the API server goes on without an answer."""
 _MOST_HEADER: Final = 16_384
 _READ_BYTES: Final = 65_536
 _FIRST_SECONDS: Final = 2.0
@@ -52,6 +54,7 @@ class Webhook:
         self.port = 0
         self._admit = admit
         self._request_seconds = request_seconds
+        self._places = asyncio.Semaphore(MOST_CONNECTIONS)
         self._accepting: asyncio.Task[None] | None = None
         self._open: dict[asyncio.Task[None], _Connection] = {}
         self._refused = metrics.counter("admission_refused", "Requests without an answer, by HTTP status", "status")
@@ -80,7 +83,6 @@ class Webhook:
         await asyncio.wait({self._accepting, *self._open}, timeout=self._request_seconds + _GOODBYE_SECONDS)
 
     async def _accept(self, listening: socket.socket, context: ssl.SSLContext) -> None:
-        """Take connections as there are places for them; the kernel keeps the others waiting."""
         with listening:
             while True:
                 try:
@@ -94,24 +96,40 @@ class Webhook:
                 task = asyncio.create_task(self._serve(connection, context))
                 self._open[task] = connection
                 task.add_done_callback(self._open.pop)
-                while len(self._open) >= MOST_CONNECTIONS:
-                    await self._make_place()
-
-    async def _make_place(self) -> None:
-        """Wait until a connection ends: one that has had its answer and says nothing, else whichever does first."""
-        for task, connection in self._open.items():
-            if connection.is_idle and connection.is_served:
-                task.cancel()
-                break
-        await asyncio.wait(self._open, return_when=asyncio.FIRST_COMPLETED)
 
     async def _serve(self, connection: "_Connection", context: ssl.SSLContext) -> None:
         try:
-            with suppress(OSError, TimeoutError):
-                await connection.open(context)
-                await self._answer_all(connection)
+            if not await self._has_place():
+                self._refused.labels(status="none").inc()
+                return
+            try:
+                with suppress(OSError, TimeoutError):
+                    await connection.open(context)
+                    await self._answer_all(connection)
+            finally:
+                self._places.release()
         finally:
             await connection.close()
+
+    async def _has_place(self) -> bool:
+        """Wait for a place, but not so long that the answer would come too late: then it is better said at once."""
+        if len(self._open) > _MOST_WAITING:
+            return False
+        if self._places.locked():
+            self._end_one_idle()
+        try:
+            async with asyncio.timeout(_PLACE_SECONDS):
+                return await self._places.acquire()
+        except TimeoutError:
+            return False
+
+    def _end_one_idle(self) -> None:
+        """The connection that had its answer and then said nothing for longest has to go."""
+        for task, connection in self._open.items():
+            if connection.is_served and connection.is_idle:
+                connection.is_idle = False
+                task.cancel()
+                return
 
     async def _answer_all(self, connection: "_Connection") -> None:
         """Request by request, until either side has enough."""

@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 
 def trusting(*names: str) -> ssl.SSLContext:
     """A client that trusts these certificates."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for name in names:
         context.load_verify_locations(KUBE_PAIRS / f"{name}.crt")
     context.check_hostname = False
@@ -122,17 +122,25 @@ async def test_a_request_that_never_ends_is_given_up(tmp_path: Path) -> None:
         assert (await raw(world, b"POST /mutate HT")).startswith(b"HTTP/1.1 408")
 
 
-async def test_more_connections_than_there_are_places_for_are_all_served(world: World) -> None:
+async def test_connections_that_were_served_and_are_silent_give_their_places(world: World) -> None:
     body = json.dumps(review_json(new_pod())).encode()
-    connector = aiohttp.TCPConnector(ssl=trusting("server"), limit=0)
-    async with aiohttp.ClientSession(connector=connector) as session:
-
-        async def post() -> int:
+    async with AsyncExitStack() as stack:
+        for _ in range(MOST_CONNECTIONS + 3):
+            session = await stack.enter_async_context(client("server"))
             async with session.post(url(world), data=body, headers=JSON) as told:
-                await told.read()
-                return told.status
+                assert (await told.json())["response"]["allowed"] is True
 
-        assert await asyncio.gather(*(post() for _ in range(2 * MOST_CONNECTIONS))) == [200] * 2 * MOST_CONNECTIONS
+
+async def test_what_finds_no_place_is_closed_and_counted_and_nothing_stays_taken(world: World) -> None:
+    body = json.dumps(review_json(new_pod())).encode()
+    silent = [await asyncio.open_connection("127.0.0.1", world.admission.webhook.port) for _ in range(MOST_CONNECTIONS)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", world.admission.webhook.port)
+    assert await reader.read() == b""
+    assert world.count("admission_refused_total", status="none") == 1
+    for _, one in (*silent, (reader, writer)):
+        one.close()
+    async with client("server") as session, session.post(url(world), data=body, headers=JSON) as told:
+        assert told.status == 200
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
