@@ -24,7 +24,7 @@ Admit = Callable[[bytes], Awaitable[bytes]]
 
 PATH: Final = "/mutate"
 MOST_BYTES: Final = 4 * 1024 * 1024
-MOST_CONNECTIONS: Final = 64
+MOST_CONNECTIONS: Final = 32
 """Each takes a third of a mebibyte (asyncio's buffers for TLS), and one core serves no more at once anyway."""
 _MOST_WAITING: Final = 1_024
 _PLACE_SECONDS: Final = 0.5
@@ -35,7 +35,7 @@ _FIRST_SECONDS: Final = 2.0
 """How long a new connection may take to shake hands, and then say nothing."""
 _IDLE_SECONDS: Final = 300.0
 """How long a kept one may: longer than API servers keep theirs, so that they are the ones to close."""
-_GOODBYE_SECONDS: Final = 0.1
+_GOODBYE_SECONDS: Final = 0.05
 _BREATH_SECONDS: Final = 0.1
 
 
@@ -158,7 +158,10 @@ class Webhook:
 
 
 class _Connection:
-    """A connection and where it stands."""
+    """A connection and where it stands. It takes little memory until it is opened."""
+
+    _reader: asyncio.StreamReader
+    _http: h11.Connection
 
     def __init__(self, taken: socket.socket) -> None:
         self.is_served = False
@@ -168,13 +171,13 @@ class _Connection:
         self.is_last = False
         """No request is taken after this one."""
         self._socket = taken
-        self._reader = asyncio.StreamReader(_READ_BYTES)
         self._writer: asyncio.StreamWriter | None = None
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER)
 
     async def open(self, context: ssl.SSLContext) -> None:
         """Shake hands. Raises OSError, as an SSLError is one."""
         loop = asyncio.get_running_loop()
+        self._reader = asyncio.StreamReader(_READ_BYTES)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEADER)
         protocol = asyncio.StreamReaderProtocol(self._reader)
         transport, _ = await loop.connect_accepted_socket(
             lambda: protocol,
