@@ -14,13 +14,21 @@ class Figures:
     missed: list[str] = field(default_factory=list)
 
     def show(
-        self, what: str, value: float, unit: str, promise: float, *, floor: float | None = None, of: str = ""
+        self,
+        what: str,
+        value: float,
+        unit: str,
+        promise: float,
+        *,
+        floor: float | None = None,
+        of: str = "",
+        at_least: bool = False,
     ) -> None:
-        """Print one figure; a value above the promise is missed."""
-        kept = value <= promise
-        line = f"{what}: {value:.4g} {unit} (promised <= {promise:g} {unit}: {'kept' if kept else 'MISSED'})"
+        """Print one figure; a value above the promise is missed, or one below it where it is to be `at_least` that."""
+        kept, sign = (value >= promise, ">=") if at_least else (value <= promise, "<=")
+        line = f"{what}: {value:.4g} {unit} (promised {sign} {promise:.4g} {unit}: {'kept' if kept else 'MISSED'})"
         if floor is not None:
-            line += f"; {value / floor:.1f} x the floor of {floor:.4g} {unit}, {of}"
+            line += f"; {value / floor:.2f} x the floor of {floor:.4g} {unit}, {of}"
         print(line, flush=True)
         if not kept:
             self.missed.append(what)
