@@ -87,6 +87,13 @@ affinity:
 {{- end -}}
 
 {{- define "elastipod.probes" -}}
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: metrics
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 90
 livenessProbe:
   httpGet:
     path: /healthz
