@@ -47,7 +47,7 @@ CASES: dict[str, Json] = {
 }
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=CASES, scope="module")
 def manifests(request: pytest.FixtureRequest) -> Manifests:
     return render(CASES[request.param])
 

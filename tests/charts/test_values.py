@@ -131,6 +131,7 @@ _BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "a
             {"admission": {"replicas": 1, "webhook": {"failurePolicy": "Fail"}}},
             ["admission.webhook.failurePolicy", "admission.replicas"],
         ),
+        ({"admission": {"port": 9000}, "metrics": {"port": 9000}}, ["admission.port", "metrics.port", "9000"]),
         ({"actuator": {"namespace": "elastipod"}}, ["actuator.namespace", "actuator.createNamespace"]),
         ({"actuator": {"cgroup": {"parent": "kubelet"}}}, ["actuator.cgroup.parent", "actuator.cgroup.driver"]),
         (

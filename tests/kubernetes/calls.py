@@ -37,7 +37,7 @@ class Calls:
         try:
             self._connection.request(method, target, raw, headers)
             answer = self._connection.getresponse()
-        except (ConnectionResetError, BrokenPipeError):
+        except (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
             # The server had closed what was kept open.
             self.close()
             self._connection.request(method, target, raw, headers)
