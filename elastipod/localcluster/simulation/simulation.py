@@ -159,6 +159,7 @@ class Simulation:
         self._writes: list[Write] = []
         self._failures: list[str] = []
         self._lives: Counter[str] = Counter()
+        self._ended: set[str] = set()
 
     def run(self) -> Outcome:
         """Run to the end."""
@@ -315,6 +316,7 @@ class Simulation:
             )
             self._trace.add("start", actor=actor)
             failure = await live(partial(self._work, part, around), connection.killed)
+            self._ended.add(actor)
             self._trace.add("end", actor=actor, killed=connection.killed.is_set(), failure=repr(failure))
             if isinstance(failure, Exception):
                 self._failures.append(f"{actor}: {failure!r}")
@@ -330,6 +332,8 @@ class Simulation:
             namespace=_LEASE_NAMESPACE,
             name=f"elastipod-{part.name}",
             identity=around.actor,
+            # Every other life is where those before it were, and knows which of them are dead.
+            has_ended=lambda holder: around.actor[-1] in "02468" and holder in self._ended,
             spread=around.spread,
         )
         renewing = asyncio.create_task(lead.run())
