@@ -5,6 +5,7 @@ Rules: kubelet's allocation manager of 1.37. It stores nothing and puts nothing 
 allocated before any effect.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
@@ -126,8 +127,7 @@ class Kubelet:
             return False
         entry.allocated = wanted
         entry.pending = None
-        if wanted != entry.actuated:
-            entry.progress = Progress(pod.generation, now)
+        entry.progress = Progress(pod.generation, now) if wanted != entry.actuated else None
         return True
 
     def take_back(self, uid: str, allocated: dict[str, Size], why: str, now: float) -> None:
@@ -145,6 +145,11 @@ class Kubelet:
             if entry.pending is not None and entry.pending.reason is PendingReason.DEFERRED
         ]
         return [entry.pod.uid for entry in sorted(deferred, key=_order)]
+
+    def in_order(self, uids: Iterable[str]) -> list[str]:
+        """These pods and all that wait, in the order in which their resizes are looked at."""
+        entries = (self.admitted[uid] for uid in {*uids, *self.waiting()})
+        return [entry.pod.uid for entry in sorted(entries, key=_order)]
 
     def actuated(self, uid: str, sizes: dict[str, Size]) -> None:
         """Note what is in force; a resize ends when it is all that was allocated."""
@@ -213,7 +218,7 @@ class Kubelet:
 def _order(entry: Admitted) -> tuple[bool, int, bool, float, int]:
     """Resizes that ask for no more first, then by priority, class and age (kubelet's sortPendingResizes)."""
     pending = entry.pending
-    since, sequence = (pending.since, pending.sequence) if pending is not None else (0.0, 0)
+    since, sequence = (pending.since, pending.sequence) if pending is not None else (math.inf, 0)
     return _grows(entry), -entry.pod.priority, entry.pod.qos_class is not QosClass.GUARANTEED, since, sequence
 
 

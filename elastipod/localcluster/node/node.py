@@ -230,8 +230,10 @@ class LocalNode:
     async def _decide(self, dirty: Iterable[str], now: float) -> None:
         """All admissions of this step, then what waits, then the store: before any effect."""
         before = {uid: entry.allocated for uid, entry in self.kubelet.admitted.items()}
-        allocated = [uid for uid in dirty if self._consider(uid, now)]
-        allocated += [uid for uid in self.kubelet.waiting() if self.kubelet.resize(uid, now)]
+        known = [uid for uid in dirty if self._is_known(uid)]
+        allocated = [uid for uid in self.kubelet.in_order(known) if self.kubelet.resize(uid, now)]
+        for uid in dirty:
+            self._admit(self.pods[uid])
         if self._periodic_at <= now:
             self._periodic_at = now + _PERIODIC_SECONDS
         try:
@@ -242,7 +244,7 @@ class LocalNode:
             )
             self._take_back(before, f"allocations could not be stored: {error.strerror or error}", now)
             return
-        for uid in dict.fromkeys(allocated):
+        for uid in allocated:
             self._dirty.add(uid)
             pod, entry = self.pods[uid], self.kubelet.admitted[uid]
             if entry.progress is not None:
@@ -250,19 +252,18 @@ class LocalNode:
         for uid, entry in self.kubelet.admitted.items():
             await self._tell_waiting(self.pods[uid], entry)
 
-    def _consider(self, uid: str, now: float) -> bool:
-        """One decision; True when something new was allocated to a pod that is here."""
+    def _is_known(self, uid: str) -> bool:
+        """Whether the pod is here and was admitted; what it desires is known from now on."""
         pod = self.pods[uid]
+        self.kubelet.observe(pod.row)
+        return uid in self.kubelet.admitted and not pod.is_gone
+
+    def _admit(self, pod: LocalPod) -> None:
+        """Take a new pod in, or not."""
         row = pod.row
-        if pod.is_gone or pod.rejection is not None:
-            return False
-        self.kubelet.observe(row)
-        if uid not in self.kubelet.admitted:
-            if row.is_terminal or (row.deletion_at is not None and not was_admitted(row)):
-                return False
+        is_new = row.uid not in self.kubelet.admitted and pod.rejection is None and not pod.is_gone
+        if is_new and not row.is_terminal and (row.deletion_at is None or was_admitted(row)):
             pod.rejection = self.kubelet.admit(row)
-            return False
-        return self.kubelet.resize(uid, now)
 
     def _store(self) -> None:
         entries = self.kubelet.admitted

@@ -29,7 +29,7 @@ _SHIM: Final = str(Path(__file__).with_name("shim.py"))
 _ANSWER_SECONDS: Final = 10.0
 _END_SECONDS: Final = 5.0
 _LOST: Final = signal.SIGKILL
-_QUOTA_TRIES: Final = 20
+_QUOTA_TRIES: Final = 200
 _QUOTA_SECONDS: Final = 0.01
 _KEPT_RUNS: Final = 2
 """The run itself and the one before, for `kubectl logs --previous`."""
