@@ -118,7 +118,8 @@ class Rescue:
             self._on_outcome(target.key, Failed("memory.high is set by another (MemoryQoS?), so it is left alone"))
             return
         self._slots[target.key] = _Slot(target, guard)
-        self._on_outcome(target.key, Watched())
+        if self._memory.holds:
+            self._on_outcome(target.key, Watched())
         self.look((target.key,), now)
 
     def drop(self, key: str) -> None:
@@ -139,6 +140,8 @@ class Rescue:
         """New usage marks are in place. A mark that was passed before it was armed never fires: look."""
         slot = self._slots.get(key)
         if slot is not None:
+            if not slot.armed_for:
+                self._on_outcome(key, Watched())
             slot.armed_for = limit_bytes
             self.look((key,), now)
 

@@ -124,6 +124,8 @@ class Actuator:
         self._standings: dict[tuple[str, str], Standing] = {}
         self._known: Known = {}
         self._targets: dict[str, Target] = {}
+        self._watched: set[str] = set()
+        """Of these, those whose events are listened to."""
         self._leases = Leases(journal, settings, clock, holds=watcher.holds, release=release)
         self._told: dict[str, tuple[float, Tell | Failed]] = {}
         self._accepted: dict[str, int] = {}
@@ -251,7 +253,7 @@ class Actuator:
             facts: dict[str, Any] = {"protected": False, "reason": reason.value, "why": reason.explanation}
             return facts | ({"message": standing.message} if standing.message else {})
         facts = {
-            "protected": not self._leases.problem,
+            "protected": target.key in self._watched and not self._leases.problem,
             "limitBytes": target.spec_bytes,
             "ceilingBytes": target.ceiling_bytes,
             "holdSeconds": target.deadline_seconds,
@@ -295,9 +297,10 @@ class Actuator:
                 log.warning("container not protected", container=key, error=message)
             case Gone():
                 self._targets.pop(key, None)
+                self._watched.discard(key)
                 self._note_change()
             case Watched():
-                pass
+                self._watched.add(key)
 
     def _spike(self, key: str, told: Tell) -> None:
         self._numbers.spike(told)
@@ -363,6 +366,7 @@ class Actuator:
 
     def _forget(self, key: str) -> None:
         self._targets.pop(key, None)
+        self._watched.discard(key)
         self._watcher.drop(key)
         self._asker.forget(key)
         self._told.pop(key, None)

@@ -147,6 +147,17 @@ def spike(hands: NodeHands, watcher: Watcher | None, program: str) -> int:
 
 
 @pytest.mark.cgroups
+def test_a_container_is_watched_once_its_events_are_listened_to(hands: NodeHands) -> None:
+    hands.create(GROUP)
+    for group in (POD, GROUP):
+        hands.apply(group, GroupLimits(100, None, 64 * MIB))
+    with watching(hands) as (watcher, seen):
+        watcher.add(Target(GROUP, "1", "c", "c1", POD, GROUP, 64 * MIB, 512 * MIB, 64 * MIB, 5.0))
+        seen.wait(Watched)
+        assert watcher.is_armed(GROUP)
+
+
+@pytest.mark.cgroups
 def test_an_unprotected_program_is_killed_at_its_limit(hands: NodeHands) -> None:
     assert spike(hands, None, PROGRAM["touch"]) == -9
     assert hands.oom_kills(GROUP) == 1
