@@ -31,19 +31,25 @@ def main() -> int:
         help="2 API server, 3 with a node, 4 with a node in a VM",
     )
     up.add_argument("--logs", type=Path, help="a folder for the logs, kept")
+    up.add_argument(
+        "--image", type=Path, action="append", default=[], help="an archive for its node; with levels 3 and 4"
+    )
+    up.add_argument("--metrics", action="store_true", help="metrics-server beside it; with levels 3 and 4")
     verbs.add_parser("down", help="end all that `up` started")
     asked = parser.parse_args()
-    return _up(asked.level, asked.logs) if asked.verb == "up" else _down()
+    return _up(asked) if asked.verb == "up" else _down()
 
 
-def _up(level: int, logs: Path | None) -> int:
+def _up(asked: argparse.Namespace) -> int:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        with LEVELS[level](logs) as cluster:
+        with LEVELS[asked.level](asked.logs) as cluster:
             owner = cluster.control_plane.folder / "owner"
             owner.write_text(str(os.getpid()))
+            if isinstance(cluster, Cluster):
+                _furnish(cluster, asked.image, metrics=asked.metrics)
             print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
             print(f"logs in {cluster.logs}; Ctrl-C ends it", file=sys.stderr)
             ended.wait()
@@ -51,6 +57,13 @@ def _up(level: int, logs: Path | None) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _furnish(cluster: Cluster, images: list[Path], *, metrics: bool) -> None:
+    for archive in images:
+        cluster.import_image(archive)
+    if metrics:
+        cluster.start_metrics()
 
 
 def _down() -> int:
