@@ -42,7 +42,10 @@ class Calls:
             self.close()
             self._connection.request(method, target, raw, headers)
             answer = self._connection.getresponse()
-        return answer.status, msgspec.json.decode(answer.read())
+        said = answer.read()
+        # An API behind the aggregator that is not up yet has only words for it.
+        is_json = answer.headers.get_content_type() == "application/json"
+        return answer.status, msgspec.json.decode(said) if is_json else {"message": said.decode("utf-8", "replace")}
 
     def get(self, path: str, **query: str) -> Json:
         code, json = self.call("GET", path, **query)
