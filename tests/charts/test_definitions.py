@@ -10,7 +10,7 @@ from elastipod.localcluster.api.schemas import CUSTOM
 from tests.charts.pages import CHART
 from tests.kubernetes.apiserver import ApiServer
 from tests.localcluster.served import AUTOSCALERS, Served
-from tests.localcluster.test_validation import POLICIES, autoscaler, container_policy
+from tests.localcluster.test_validation import POLICIES, autoscaler
 
 Json = dict[str, Any]
 
@@ -55,6 +55,10 @@ def test_definitions_are_structural_and_none_goes_with_the_release() -> None:
     for name, one in DEFINITIONS.items():
         assert schema(name)["type"] == "object"
         assert "helm.sh/hook" not in one["metadata"].get("annotations", {})
+
+
+def container_policy(**policy: Any) -> Json:
+    return autoscaler(resourcePolicy={"containerPolicies": [{"containerName": "*", **policy}]})
 
 
 REFUSED: list[tuple[str, Json]] = [
@@ -109,14 +113,14 @@ def test_both_servers_refuse_by_the_same_field(defined: ApiServer, field: str, b
     said = defined.calls.refused("POST", AUTOSCALERS, KIND | body, dryRun="All")
     assert said["code"] == 422
     assert field in said["message"]
-    assert field in Served().refused("POST", AUTOSCALERS, body)["message"]
+    assert field in Served().refused("POST", AUTOSCALERS, KIND | body)["message"]
 
 
 @pytest.mark.apiserver
 @pytest.mark.parametrize("body", TAKEN)
 def test_both_servers_take_what_vpa_takes(defined: ApiServer, body: Json) -> None:
     defined.calls.post(AUTOSCALERS, KIND | body, dryRun="All", fieldValidation="Strict")
-    Served().post(AUTOSCALERS, body)
+    Served().post(AUTOSCALERS, KIND | body)
 
 
 @pytest.mark.apiserver
@@ -134,7 +138,7 @@ def test_both_servers_refuse_our_own_kinds_by_field(defined: ApiServer, path: st
     body: Json = {"metadata": {"name": "p"}, "spec": spec}
     kind = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticNode" if path == NODES else "ElasticPolicy"}
     assert field in defined.calls.refused("POST", path, kind | body, dryRun="All")["message"]
-    assert field in Served().refused("POST", path, body)["message"]
+    assert field in Served().refused("POST", path, kind | body)["message"]
 
 
 @pytest.mark.apiserver

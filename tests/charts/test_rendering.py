@@ -67,7 +67,8 @@ def test_no_right_is_wider_than_it_has_to_be(manifests: Manifests) -> None:
 
 
 @given(values(json.loads(SCHEMA.read_text("utf-8"))))
-@settings(max_examples=25, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@pytest.mark.timeout(300)
+@settings(max_examples=15, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 def test_whatever_the_schema_allows_is_rendered_or_refused_by_its_name(chosen: Json) -> None:
     try:
         rendered = render(chosen)
