@@ -131,7 +131,8 @@ class ApiServer:
 
     def audited(self, user: str = "") -> list[Audited]:
         """What was asked so far, of one user where given."""
-        lines = self.control_plane.audit_log.read_bytes().splitlines()
+        # What is being written ends without a line break.
+        lines = self.control_plane.audit_log.read_bytes().rpartition(b"\n")[0].splitlines()
         found = [_audited(msgspec.json.decode(line)) for line in lines]
         return [one for one in found if not user or one.user == user]
 
