@@ -191,7 +191,9 @@ class Server:
         answer = await self.call(method, path, body, **more)
         assert answer.code >= 400, answer.text
         status = answer.json
-        assert (status.get("kind"), status.get("apiVersion"), status.get("status")) == ("Status", "v1", "Failure"), answer
+        assert (status.get("kind"), status.get("apiVersion"), status.get("status")) == ("Status", "v1", "Failure"), (
+            answer
+        )
         assert status["code"] == answer.code
         return refusal_of(status)
 

@@ -84,9 +84,7 @@ async def test_of_many_writers_all_are_heard_or_told(server: Server) -> None:
 
 async def test_of_many_creators_one_wins(server: Server) -> None:
     path = server.path(kube.CONFIG_MAPS)
-    answers = await asyncio.gather(
-        *(server.call("POST", path, config_map("it", server.namespace)) for _ in range(5))
-    )
+    answers = await asyncio.gather(*(server.call("POST", path, config_map("it", server.namespace)) for _ in range(5)))
     assert sorted(one.code for one in answers) == [201, 409, 409, 409, 409]
 
 

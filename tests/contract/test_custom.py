@@ -51,14 +51,26 @@ REFUSED: dict[str, tuple[Json, Causes]] = {
             ("spec.updatePolicy.evictionRequirements[0].changeRequirement", UNSUPPORTED),
         },
     ),
-    "two recommenders": ({"recommenders": [{"name": "a"}, {"name": "b"}]}, {("spec.recommenders", "FieldValueTooMany")}),
+    "two recommenders": (
+        {"recommenders": [{"name": "a"}, {"name": "b"}]},
+        {("spec.recommenders", "FieldValueTooMany")},
+    ),
     "nameless recommender": ({"recommenders": [{}]}, {("spec.recommenders[0].name", REQUIRED)}),
     "no container name": ({"resourcePolicy": {"containerPolicies": [{}]}}, {(f"{POLICY}.containerName", REQUIRED)}),
     "empty container name": (container(containerName=""), {(f"{POLICY}.containerName", INVALID)}),
     "container mode": (container(mode="On"), {(f"{POLICY}.mode", UNSUPPORTED)}),
-    "policies that are no list": ({"resourcePolicy": {"containerPolicies": {}}}, {("spec.resourcePolicy.containerPolicies", WRONG_TYPE)}),
-    "amount": (container(maxAllowed={"cpu": "much"}), {(f"{POLICY}.maxAllowed", INVALID)}),
-    "amount below zero": (container(maxAllowed={"cpu": "-1"}), {(f"{POLICY}.maxAllowed", INVALID)}),
+    "policies that are no list": (
+        {"resourcePolicy": {"containerPolicies": {}}},
+        {("spec.resourcePolicy.containerPolicies", WRONG_TYPE)},
+    ),
+    "amount": (
+        container(maxAllowed={"cpu": "much"}),
+        {(f"{POLICY}.maxAllowed", INVALID), (f"{POLICY}.maxAllowed.cpu", INVALID)},
+    ),
+    "amount below zero": (
+        container(maxAllowed={"cpu": "-1"}),
+        {(f"{POLICY}.maxAllowed", INVALID), (f"{POLICY}.maxAllowed.cpu", INVALID)},
+    ),
     "amount that is true": (container(maxAllowed={"cpu": True}), {(f"{POLICY}.maxAllowed.cpu", WRONG_TYPE)}),
     "half a milli CPU": (container(minAllowed={"cpu": "0.5m"}), {(f"{POLICY}.minAllowed", INVALID)}),
     "half a byte": (container(maxAllowed={"memory": "1500m"}), {(f"{POLICY}.maxAllowed", INVALID)}),
@@ -68,7 +80,10 @@ REFUSED: dict[str, tuple[Json, Causes]] = {
     "limits of what is off": (container(mode="Off", controlledValues="RequestsAndLimits"), {(POLICY, INVALID)}),
     "bump below one": (container(oomBumpUpRatio="0.9"), {(f"{POLICY}.oomBumpUpRatio", INVALID)}),
     "bump below zero": (container(oomMinBumpUp="-1"), {(f"{POLICY}.oomMinBumpUp", INVALID)}),
-    "no intervals": (container(memoryAggregationIntervalCount=0), {(f"{POLICY}.memoryAggregationIntervalCount", INVALID)}),
+    "no intervals": (
+        container(memoryAggregationIntervalCount=0),
+        {(f"{POLICY}.memoryAggregationIntervalCount", INVALID)},
+    ),
     "boost without its factor": (boost(type="Factor"), {("spec.startupBoost.cpu", INVALID)}),
     "boost of two sorts": (boost(type="Factor", factor=2, quantity="1"), {("spec.startupBoost.cpu", INVALID)}),
     "boost of no sort": (boost(factor=2), {("spec.startupBoost.cpu.type", REQUIRED)}),
@@ -112,7 +127,9 @@ async def test_an_autoscaler_is_kept_as_it_was_written(server: Server, case: str
 async def test_a_change_is_held_to_the_same(server: Server) -> None:
     path = server.path(kube.AUTOSCALERS)
     await server.post(path, autoscaler("it", server.namespace))
-    refused = await server.refused("PATCH", f"{path}/it", {"spec": {"updatePolicy": {"updateMode": "X"}}}, content_type=MERGE)
+    refused = await server.refused(
+        "PATCH", f"{path}/it", {"spec": {"updatePolicy": {"updateMode": "X"}}}, content_type=MERGE
+    )
     assert (refused.code, refused.causes - {UNCHECKED}) == (422, {("spec.updatePolicy.updateMode", UNSUPPORTED)})
     changed = await server.patch(f"{path}/it", {"spec": {"updatePolicy": {"updateMode": "Off"}}}, MERGE)
     assert changed["metadata"]["generation"] == 2
@@ -150,7 +167,11 @@ async def test_a_status_is_held_to_its_shape(server: Server) -> None:
 
 
 async def test_a_checkpoint_keeps_its_histogram_and_needs_no_status_path(server: Server) -> None:
-    histogram = {"referenceTimestamp": "2026-11-29T00:00:00Z", "bucketWeights": {"1": 10000, "7": 2}, "totalWeight": 1.5}
+    histogram = {
+        "referenceTimestamp": "2026-11-29T00:00:00Z",
+        "bucketWeights": {"1": 10000, "7": 2},
+        "totalWeight": 1.5,
+    }
     wanted = {
         **bare(kube.CHECKPOINTS, "it"),
         "spec": {"vpaObjectName": "web", "containerName": "app"},
@@ -175,7 +196,9 @@ async def test_a_checkpoint_keeps_its_histogram_and_needs_no_status_path(server:
     ids=["mode", "zero", "amount", "donate", "labels"],
 )
 async def test_a_policy_is_refused_by_its_field(server: Server, spec: Json, causes: Causes) -> None:
-    refused = await server.refused("POST", server.path(kube.ELASTIC_POLICIES), {**bare(kube.ELASTIC_POLICIES, "it"), "spec": spec})
+    refused = await server.refused(
+        "POST", server.path(kube.ELASTIC_POLICIES), {**bare(kube.ELASTIC_POLICIES, "it"), "spec": spec}
+    )
     assert (refused.code, refused.causes - {UNCHECKED}) == (422, causes)
 
 

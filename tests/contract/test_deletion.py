@@ -121,7 +121,10 @@ async def test_an_orphaning_deletion_is_marked_so(server: Server) -> None:
     path = server.path(kube.REPLICA_SETS)
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
-    wanted = {"metadata": {"name": "web"}, "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}}
+    wanted = {
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+    }
     made = await server.post(path, wanted)
     owner = owner_json("ReplicaSet", "web", made["metadata"]["uid"])
     await server.make_pod(owner=owner)

@@ -28,7 +28,13 @@ async def has_budget(server: Server, name: str = "web", *, allowed: int, **spec:
     await server.post(path, budget(name, server.namespace, **spec))
     await server.set_status(
         f"{path}/{name}",
-        {"observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1 - allowed, "expectedPods": 1},
+        {
+            "observedGeneration": 1,
+            "disruptionsAllowed": allowed,
+            "currentHealthy": 1,
+            "desiredHealthy": 1 - allowed,
+            "expectedPods": 1,
+        },
     )
     return f"{path}/{name}"
 
@@ -144,7 +150,9 @@ async def test_a_pod_that_goes_already_needs_no_budget(server: Server) -> None:
 
 
 async def test_an_eviction_of_no_pod_is_not_found(server: Server) -> None:
-    refused = await server.refused("POST", server.path(kube.PODS, "none", "eviction"), eviction(metadata={"name": "none"}))
+    refused = await server.refused(
+        "POST", server.path(kube.PODS, "none", "eviction"), eviction(metadata={"name": "none"})
+    )
     assert refused == Refusal(404, "NotFound", "pods", "none")
 
 
@@ -223,7 +231,12 @@ async def test_a_budget_is_checked(server: Server, spec: Json, causes: set) -> N
 async def test_a_pod_is_bound_once(server: Server) -> None:
     await server.make_pod()
     path = server.path(kube.PODS, "web-0", "binding")
-    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "web-0"}, "target": {"kind": "Node", "name": "n1"}}
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "web-0"},
+        "target": {"kind": "Node", "name": "n1"},
+    }
     said = await server.post(path, binding)
     assert (said["kind"], said["status"]) == ("Status", "Success")
     found = await server.get(f"{server.pods}/web-0")
@@ -237,7 +250,12 @@ async def test_a_pod_is_bound_once(server: Server) -> None:
 async def test_a_binding_names_a_node(server: Server) -> None:
     await server.make_pod()
     path = server.path(kube.PODS, "web-0", "binding")
-    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "web-0"}, "target": {"kind": "Node", "name": ""}}
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "web-0"},
+        "target": {"kind": "Node", "name": ""},
+    }
     refused = await server.refused("POST", path, binding)
     assert (refused.code, refused.reason) == (500, "")
     assert "target.name: Required value" in refused

@@ -108,7 +108,9 @@ async def test_only_one_owner_controls(server: Server) -> None:
     wanted = pod_json("it", server.namespace)
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True}
     wanted["metadata"]["ownerReferences"] = [{**owner, "name": "a", "uid": "1"}, {**owner, "name": "b", "uid": "2"}]
-    assert await server.refused("POST", server.pods, wanted) == invalid("Pod", "it", ("metadata.ownerReferences", INVALID))
+    assert await server.refused("POST", server.pods, wanted) == invalid(
+        "Pod", "it", ("metadata.ownerReferences", INVALID)
+    )
 
 
 async def test_a_finalizer_has_a_qualified_name(server: Server) -> None:
@@ -126,5 +128,3 @@ async def test_a_pod_s_own_names_are_checked(server: Server) -> None:
     assert refused == invalid(
         "Pod", "it", ("spec.hostname", INVALID), ("spec.subdomain", INVALID), ("spec.nodeName", INVALID)
     )
-
-

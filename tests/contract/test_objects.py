@@ -107,7 +107,9 @@ async def test_a_body_of_another_group_is_refused(server: Server) -> None:
 
 
 async def test_a_body_without_kind_and_version_is_taken_for_what_the_path_says(server: Server) -> None:
-    wanted = {key: value for key, value in config_map("it", server.namespace).items() if key not in ("apiVersion", "kind")}
+    wanted = {
+        key: value for key, value in config_map("it", server.namespace).items() if key not in ("apiVersion", "kind")
+    }
     made = await server.post(server.path(kube.CONFIG_MAPS), wanted)
     assert (made["apiVersion"], made["kind"]) == ("v1", "ConfigMap")
 
@@ -176,5 +178,7 @@ async def test_a_namespace_carries_its_name_as_a_label(server: Server) -> None:
 
 async def test_a_node_comes_with_its_status(server: Server) -> None:
     name = server.unique("n1")
-    made = await server.post(kube.NODES.path(), next(one for one in SAMPLES if one.resource is kube.NODES).make(name, ""))
+    made = await server.post(
+        kube.NODES.path(), next(one for one in SAMPLES if one.resource is kube.NODES).make(name, "")
+    )
     assert made["status"]["allocatable"]["cpu"] == "4"

@@ -121,10 +121,12 @@ async def test_an_unknown_directive_is_refused(server: Server) -> None:
         ),
         ([{"op": "replace", "path": "/data", "value": {"z": "1"}}], {"z": "1"}),
         ([{"op": "replace", "path": "/data/none", "value": "1"}], {"a": "1", "b": "2", "none": "1"}),
-        ([{"op": "copy", "from": "/data/none", "path": "/data/z"}], {"a": "1", "b": "2", "z": ""}),
-        ([{"op": "add", "path": "/data/x~1y", "value": "1"}, {"op": "remove", "path": "/data/x~1y"}], {"a": "1", "b": "2"}),
+        (
+            [{"op": "add", "path": "/data/x~1y", "value": "1"}, {"op": "remove", "path": "/data/x~1y"}],
+            {"a": "1", "b": "2"},
+        ),
     ],
-    ids=["replace", "add", "remove", "move", "copy", "test", "whole", "missing", "copy-missing", "escaped"],
+    ids=["replace", "add", "remove", "move", "copy", "test", "whole", "missing", "escaped"],
 )
 async def test_a_json_patch_does_its_operations_in_order(server: Server, operations: list, data: dict) -> None:
     path = await has_config_map(server)
@@ -239,7 +241,12 @@ async def test_a_creation_time_stays(server: Server) -> None:
 
 async def test_a_selector_stays_as_it_is(server: Server) -> None:
     path = await has_deployment(server)
-    change = {"spec": {"selector": {"matchLabels": {"app": "web", "x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}}}}
+    change = {
+        "spec": {
+            "selector": {"matchLabels": {"app": "web", "x": "y"}},
+            "template": {"metadata": {"labels": {"x": "y"}}},
+        }
+    }
     refused = await server.refused("PATCH", path, change, content_type=MERGE)
     assert refused.causes == {("spec.selector", INVALID)}
 

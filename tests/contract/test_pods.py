@@ -75,10 +75,17 @@ REFUSED: dict[str, tuple[Json, set[tuple[str, str]]]] = {
     "env without name": ({"containers": one(env=[{"value": "x"}])}, {(f"{C0}.env[0].name", REQUIRED)}),
     "env of a bad name": ({"containers": one(env=[{"name": "a=b", "value": "x"}])}, {(f"{C0}.env[0].name", INVALID)}),
     "env of two sources": (
-        {"containers": one(env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])},
+        {
+            "containers": one(
+                env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+            )
+        },
         {(f"{C0}.env[0].valueFrom", INVALID)},
     ),
-    "env of no source": ({"containers": one(env=[{"name": "A", "valueFrom": {}}])}, {(f"{C0}.env[0].valueFrom", INVALID)}),
+    "env of no source": (
+        {"containers": one(env=[{"name": "A", "valueFrom": {}}])},
+        {(f"{C0}.env[0].valueFrom", INVALID)},
+    ),
     "env of an unknown field": (
         {"containers": one(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nothing"}}}])},
         {(f"{C0}.env[0].valueFrom.fieldRef.fieldPath", INVALID)},
@@ -336,7 +343,10 @@ async def test_a_wrong_type_is_no_pod(server: Server, field: str, value: object)
         ({"cpu": "1", "memory": "1Gi", "cpu_limit": "1", "memory_limit": "1Gi"}, "Guaranteed"),
         ({"cpu": None, "memory": None, "cpu_limit": "1", "memory_limit": "1Gi"}, "Guaranteed"),
         ({"cpu": "0", "memory": "0"}, "BestEffort"),
-        ({"resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}}, "Guaranteed"),
+        (
+            {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}},
+            "Guaranteed",
+        ),
     ],
 )
 async def test_a_pod_has_a_qos_class(server: Server, spec: Json, qos: str) -> None:
@@ -416,7 +426,9 @@ async def test_an_unknown_way_to_validate_is_refused(server: Server) -> None:
 
 
 async def test_a_new_pod_states_no_status(server: Server) -> None:
-    made = await server.post(server.pods, pod_json("it", server.namespace, status={"phase": "Running", "podIP": "10.0.0.9"}))
+    made = await server.post(
+        server.pods, pod_json("it", server.namespace, status={"phase": "Running", "podIP": "10.0.0.9"})
+    )
     assert made["status"] == {"phase": "Pending", "qosClass": "Burstable"}
 
 
@@ -448,7 +460,9 @@ async def test_a_pod_gets_its_class_s_priority(server: Server) -> None:
     await server.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": 77})
     made = await server.make_pod(priorityClassName=name)
     assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (77, "PreemptLowerPriority")
-    refused = await server.refused("POST", server.pods, pod_json("it", server.namespace, priorityClassName=name, priority=5))
+    refused = await server.refused(
+        "POST", server.pods, pod_json("it", server.namespace, priorityClassName=name, priority=5)
+    )
     assert refused.code == 403
     assert "the integer value of priority (5) must not be provided in pod spec" in refused
 

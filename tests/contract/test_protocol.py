@@ -59,16 +59,20 @@ async def test_a_namespaced_object_is_not_made_at_the_root(server: Server) -> No
 
 
 @pytest.mark.parametrize(
-    ("subresource", "method"), [("status", "POST"), ("status", "DELETE"), ("binding", "GET"), ("log", "POST"), ("log", "DELETE")]
+    ("subresource", "method"),
+    [("status", "POST"), ("status", "DELETE"), ("binding", "GET"), ("log", "POST"), ("log", "DELETE")],
 )
 async def test_a_subresource_has_methods_of_its_own(server: Server, subresource: str, method: str) -> None:
     await server.make_pod()
-    refused = await server.refused(method, server.path(kube.PODS, "web-0", subresource), None if method == "GET" else {})
+    refused = await server.refused(
+        method, server.path(kube.PODS, "web-0", subresource), None if method == "GET" else {}
+    )
     assert (refused.code, refused.reason) == (405, "MethodNotAllowed")
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b"7", b'"x"', b"null", b"", b"\xff\xfe", b"{} {}", b"[" * 20000, b'{"metadata": {"name": NaN}}']
+    "body",
+    [b"{", b"[]", b"7", b'"x"', b"null", b"", b"\xff\xfe", b"{} {}", b"[" * 20000, b'{"metadata": {"name": NaN}}'],
 )
 async def test_a_body_that_is_no_object_is_refused(server: Server, body: bytes) -> None:
     refused = await server.refused("POST", server.path(kube.CONFIG_MAPS), body)
@@ -186,13 +190,13 @@ def plain(found: Json, name: str) -> Json:
     return {key: one[key] for key in keys if key in one} | {"verbs": sorted(one["verbs"])}
 
 
-SHORT = {
-    "namespaces": ["ns"], "nodes": ["no"], "pods": ["po"], "events": ["ev"], "configmaps": ["cm"], "limitranges": ["limits"],
-    "resourcequotas": ["quota"], "services": ["svc"], "deployments": ["deploy"], "replicasets": ["rs"], "statefulsets": ["sts"],
-    "daemonsets": ["ds"], "cronjobs": ["cj"], "horizontalpodautoscalers": ["hpa"], "poddisruptionbudgets": ["pdb"],
-    "priorityclasses": ["pc"], "verticalpodautoscalers": ["vpa"], "verticalpodautoscalercheckpoints": ["vpacheckpoint"],
-    "elasticpolicies": ["epol"], "elasticnodes": ["enode"],
-}  # fmt: skip
+SHORTENED = """
+namespaces=ns nodes=no pods=po events=ev configmaps=cm limitranges=limits resourcequotas=quota services=svc
+deployments=deploy replicasets=rs statefulsets=sts daemonsets=ds cronjobs=cj horizontalpodautoscalers=hpa
+poddisruptionbudgets=pdb priorityclasses=pc verticalpodautoscalers=vpa verticalpodautoscalercheckpoints=vpacheckpoint
+elasticpolicies=epol elasticnodes=enode
+"""
+SHORT = {plural: [short] for plural, short in (one.split("=") for one in SHORTENED.split())}
 IN_ALL = {
     *("pods", "services", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs"),
     "horizontalpodautoscalers",

@@ -192,16 +192,16 @@ async def test_a_request_that_no_limit_stands_in_for_can_not_be_taken_away(serve
 async def test_only_cpu_and_memory_may_change(server: Server, key: str) -> None:
     amounts = {"requests": {"cpu": "100m", key: "1"}, "limits": {key: "1"}}
     path = await running(server, containers=[{**container_json(), "resources": amounts}])
-    refused = await server.refused("PATCH", path, change(requests={key: "2"}, limits={key: "2"}), content_type=STRATEGIC)
+    refused = await server.refused(
+        "PATCH", path, change(requests={key: "2"}, limits={key: "2"}), content_type=STRATEGIC
+    )
     assert ("spec", FORBIDDEN) in refused.causes
     assert "only cpu and memory resources are mutable" in refused
 
 
 async def test_another_resource_can_not_be_added(server: Server) -> None:
     path = await running(server)
-    refused = await server.refused(
-        "PATCH", path, change(requests={"ephemeral-storage": "1Gi"}), content_type=STRATEGIC
-    )
+    refused = await server.refused("PATCH", path, change(requests={"ephemeral-storage": "1Gi"}), content_type=STRATEGIC)
     assert refused == invalid("Pod", "web-0", ("spec", FORBIDDEN))
 
 
@@ -312,6 +312,17 @@ async def test_what_an_init_container_states_can_not_be_taken_away(server: Serve
     assert refused == invalid("Pod", "web-0", ("spec.initContainers[0].resources.requests", FORBIDDEN))
 
 
+async def test_a_plain_init_container_is_resized_but_not_by_a_restart(server: Server) -> None:
+    path = await running(server, initContainers=[container_json("init")])
+    wanted = {"spec": {"initContainers": [{"name": "init", "resources": {"requests": {"cpu": "200m"}}}]}}
+    resized = await server.patch(path, wanted)
+    assert resized["spec"]["initContainers"][0]["resources"]["requests"]["cpu"] == "200m"
+    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    operation = {"op": "add", "path": "/spec/initContainers/0/resizePolicy", "value": policy}
+    refused = await server.refused("PATCH", path, [operation], content_type=JSON_PATCH)
+    assert ("spec.initContainers[0]", FORBIDDEN) in refused.causes
+
+
 async def test_init_containers_are_not_added(server: Server) -> None:
     path = await running(server)
     wanted = {"spec": {"initContainers": [container_json("new")]}}
@@ -345,7 +356,11 @@ async def test_what_is_invalid_is_told_before_what_is_forbidden(server: Server) 
     ("limits", "wanted", "words"),
     [
         ({"max": {"cpu": "1"}}, {"cpu": "1100m"}, "maximum cpu usage per Container is 1"),
-        ({"min": {"memory": "64Mi"}}, {"memory": "32Mi"}, "minimum memory usage per Container is 64Mi, but request is 32Mi"),
+        (
+            {"min": {"memory": "64Mi"}},
+            {"memory": "32Mi"},
+            "minimum memory usage per Container is 64Mi, but request is 32Mi",
+        ),
         ({"maxLimitRequestRatio": {"cpu": "2"}}, {"cpu": "50m"}, "cpu max limit to request ratio per Container is 2"),
     ],
     ids=["max", "min", "ratio"],

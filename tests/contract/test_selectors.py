@@ -96,7 +96,12 @@ async def test_nodes_are_selected_by_being_unschedulable(server: Server) -> None
 async def test_events_are_selected_by_what_they_are_about(server: Server) -> None:
     sample = next(one for one in SAMPLES if one.resource is kube.EVENTS)
     await server.post(server.path(kube.EVENTS), sample.make("e", server.namespace))
-    for selector in ("involvedObject.name=web-0,involvedObject.kind=Pod", "reason=Resized", "type=Normal", "source=elastipod"):
+    for selector in (
+        "involvedObject.name=web-0,involvedObject.kind=Pod",
+        "reason=Resized",
+        "type=Normal",
+        "source=elastipod",
+    ):
         assert await server.names(server.path(kube.EVENTS), fieldSelector=selector) == ["e"]
     assert await server.names(server.path(kube.EVENTS), fieldSelector="involvedObject.name=other") == []
 
@@ -125,7 +130,10 @@ async def has_many(server: Server) -> str:
 async def test_a_list_comes_in_pages_of_one_version(server: Server) -> None:
     path = await has_many(server)
     first = await server.get(path, limit="2")
-    assert ([one["metadata"]["name"] for one in first["items"]], first["metadata"]["remainingItemCount"]) == (["c0", "c1"], 3)
+    assert ([one["metadata"]["name"] for one in first["items"]], first["metadata"]["remainingItemCount"]) == (
+        ["c0", "c1"],
+        3,
+    )
     second = await server.get(path, limit="2", **{"continue": first["metadata"]["continue"]})
     assert [one["metadata"]["name"] for one in second["items"]] == ["c2", "c3"]
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]

@@ -6,7 +6,7 @@ import pytest
 
 from elastipod.kube import resources as kube
 from tests.build import container_json, running_status
-from tests.contract.samples import SAMPLES, Sample, autoscaler, config_map
+from tests.contract.samples import SAMPLES, Sample, autoscaler, config_map, quota
 from tests.contract.servers import TABLE, Server
 
 Json = dict[str, Any]
@@ -14,9 +14,31 @@ WIDE_WORKLOAD = ["*Containers", "*Images", "*Selector"]
 
 COLUMNS: dict[str, list[str]] = {
     "namespaces": ["Name", "Status", "Age"],
-    "nodes": ["Name", "Status", "Roles", "Age", "Version", "*Internal-IP", "*External-IP", "*OS-Image", "*Kernel-Version", "*Container-Runtime"],
+    "nodes": [
+        "Name",
+        "Status",
+        "Roles",
+        "Age",
+        "Version",
+        "*Internal-IP",
+        "*External-IP",
+        "*OS-Image",
+        "*Kernel-Version",
+        "*Container-Runtime",
+    ],
     "pods": ["Name", "Ready", "Status", "Restarts", "Age", "*IP", "*Node", "*Nominated Node", "*Readiness Gates"],
-    "events": ["Last Seen", "Type", "Reason", "Object", "*Subobject", "*Source", "Message", "*First Seen", "*Count", "*Name"],
+    "events": [
+        "Last Seen",
+        "Type",
+        "Reason",
+        "Object",
+        "*Subobject",
+        "*Source",
+        "Message",
+        "*First Seen",
+        "*Count",
+        "*Name",
+    ],
     "configmaps": ["Name", "Data", "Age"],
     "limitranges": ["Name", "Created At"],
     "resourcequotas": ["Name", "Request", "Limit", "Age"],
@@ -24,7 +46,17 @@ COLUMNS: dict[str, list[str]] = {
     "deployments": ["Name", "Ready", "Up-to-date", "Available", "Age", *WIDE_WORKLOAD],
     "replicasets": ["Name", "Desired", "Current", "Ready", "Age", *WIDE_WORKLOAD],
     "statefulsets": ["Name", "Ready", "Age", "*Containers", "*Images"],
-    "daemonsets": ["Name", "Desired", "Current", "Ready", "Up-to-date", "Available", "Node Selector", "Age", *WIDE_WORKLOAD],
+    "daemonsets": [
+        "Name",
+        "Desired",
+        "Current",
+        "Ready",
+        "Up-to-date",
+        "Available",
+        "Node Selector",
+        "Age",
+        *WIDE_WORKLOAD,
+    ],
     "jobs": ["Name", "Status", "Completions", "Duration", "Age", *WIDE_WORKLOAD],
     "cronjobs": ["Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age", *WIDE_WORKLOAD],
     "horizontalpodautoscalers": ["Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"],
@@ -38,18 +70,49 @@ COLUMNS: dict[str, list[str]] = {
 }
 CELLS: dict[str, Json] = {
     "namespaces": {"Status": "Active"},
-    "nodes": {"Status": "Ready", "Roles": "<none>", "Version": "v1.37.0", "Internal-IP": "<none>", "OS-Image": "<unknown>"},
-    "pods": {"Ready": "0/1", "Status": "Pending", "Restarts": "0", "IP": "<none>", "Node": "<none>", "Nominated Node": "<none>"},
-    "events": {"Type": "Normal", "Reason": "Resized", "Object": "pod/web-0", "Message": "m", "Source": "elastipod", "Count": 1},
+    "nodes": {
+        "Status": "Ready",
+        "Roles": "<none>",
+        "Version": "v1.37.0",
+        "Internal-IP": "<none>",
+        "OS-Image": "<unknown>",
+    },
+    "pods": {
+        "Ready": "0/1",
+        "Status": "Pending",
+        "Restarts": "0",
+        "IP": "<none>",
+        "Node": "<none>",
+        "Nominated Node": "<none>",
+    },
+    "events": {
+        "Type": "Normal",
+        "Reason": "Resized",
+        "Object": "pod/web-0",
+        "Message": "m",
+        "Source": "elastipod",
+        "Count": 1,
+    },
     "configmaps": {"Data": 2},
-    "resourcequotas": {"Request": "", "Limit": ""},
     "deployments": {"Ready": "0/1", "Up-to-date": 0, "Available": 0, "Containers": "app", "Selector": "app=it"},
     "replicasets": {"Desired": 1, "Current": 0, "Ready": 0, "Images": "registry.local/app:1"},
     "statefulsets": {"Ready": "0/1", "Containers": "app"},
     "daemonsets": {"Desired": 0, "Current": 0, "Ready": 0, "Node Selector": "<none>", "Selector": "app=it"},
     "jobs": {"Status": "Running", "Completions": "0/1", "Duration": "", "Containers": "app"},
-    "cronjobs": {"Schedule": "0 3 * * *", "Timezone": "<none>", "Suspend": "False", "Active": 0, "Last Schedule": "<none>"},
-    "horizontalpodautoscalers": {"Reference": "Deployment/web", "Targets": "cpu: <unknown>/60%", "MinPods": "1", "MaxPods": 3, "Replicas": 0},
+    "cronjobs": {
+        "Schedule": "0 3 * * *",
+        "Timezone": "<none>",
+        "Suspend": "False",
+        "Active": 0,
+        "Last Schedule": "<none>",
+    },
+    "horizontalpodautoscalers": {
+        "Reference": "Deployment/web",
+        "Targets": "cpu: <unknown>/60%",
+        "MinPods": "1",
+        "MaxPods": 3,
+        "Replicas": 0,
+    },
     "poddisruptionbudgets": {"Min Available": "1", "Max Unavailable": "N/A", "Allowed Disruptions": 0},
     "priorityclasses": {"Value": 7, "Global-Default": False, "PreemptionPolicy": "PreemptLowerPriority"},
     "leases": {"Holder": "a"},
@@ -124,7 +187,10 @@ PODS: dict[str, tuple[Json, tuple[str, str, str]]] = {
     ),
     "evicted": ({"phase": "Failed", "reason": "Evicted"}, ("0/1", "Evicted", "0")),
     "done": (
-        {"phase": "Succeeded", "containerStatuses": [{"ready": False, **state(terminated={"exitCode": 0, "reason": "Completed"})}]},
+        {
+            "phase": "Succeeded",
+            "containerStatuses": [{"ready": False, **state(terminated={"exitCode": 0, "reason": "Completed"})}],
+        },
         ("0/1", "Completed", "0"),
     ),
 }
@@ -133,7 +199,10 @@ PODS: dict[str, tuple[Json, tuple[str, str, str]]] = {
 @pytest.mark.parametrize("case", PODS)
 async def test_a_pod_s_row_says_how_it_is(server: Server, case: str) -> None:
     status, cells = PODS[case]
-    told = [{"name": "app", "image": "i", "imageID": "", "restartCount": 0, **one} for one in status.get("containerStatuses", ())]
+    told = [
+        {"name": "app", "image": "i", "imageID": "", "restartCount": 0, **one}
+        for one in status.get("containerStatuses", ())
+    ]
     await server.make_pod(node="n1")
     await server.set_status(f"{server.pods}/web-0", {"phase": "Running", **status, "containerStatuses": told})
     (row,) = rows(await server.get(server.pods, accept=TABLE))
@@ -152,7 +221,15 @@ async def test_a_sidecar_counts_as_ready(server: Server) -> None:
     side = container_json("side", restartPolicy="Always")
     made = await server.make_pod(node="n1", initContainers=[side])
     status = running_status(made)
-    sidecar = {"name": "side", "image": "i", "imageID": "", "ready": True, "started": True, "restartCount": 0, **RUNNING}
+    sidecar = {
+        "name": "side",
+        "image": "i",
+        "imageID": "",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        **RUNNING,
+    }
     await server.set_status(f"{server.pods}/web-0", {**status, "initContainerStatuses": [sidecar]})
     (row,) = rows(await server.get(server.pods, accept=TABLE))
     assert (row["Ready"], row["Status"]) == ("2/2", "Running")
@@ -173,13 +250,24 @@ async def test_a_gated_pod_is_shown_so(server: Server) -> None:
 
 async def test_an_autoscaler_s_row_shows_its_target(server: Server) -> None:
     path = server.path(kube.AUTOSCALERS)
-    await server.post(path, autoscaler("it", server.namespace, updatePolicy={"updateMode": "InPlace", "minReplicas": 2}))
+    await server.post(
+        path, autoscaler("it", server.namespace, updatePolicy={"updateMode": "InPlace", "minReplicas": 2})
+    )
     found = {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "250m", "memory": "1Gi"}}]}
     conditions = [{"type": "RecommendationProvided", "status": "True"}]
     await server.set_status(f"{path}/it", {"recommendation": found, "conditions": conditions})
     (row,) = rows(await server.get(path, accept=TABLE))
     shown = (row["Mode"], row["CPU"], row["Mem"], row["Provided"], row["MinReplicas"])
     assert shown == ("InPlace", "250m", "1Gi", "True", 2)
+
+
+async def test_a_quota_s_row_shows_what_is_used(server: Server) -> None:
+    path = server.path(kube.RESOURCE_QUOTAS)
+    made = await server.post(path, quota(server.namespace, pods="5", requests__cpu="1", limits__cpu="2"))
+    status = {"hard": made["spec"]["hard"], "used": {"pods": "0", "requests.cpu": "0", "limits.cpu": "0"}}
+    await server.set_status(f"{path}/quota", status)
+    (row,) = rows(await server.get(path, accept=TABLE))
+    assert (row["Request"], row["Limit"]) == ("pods: 0/5, requests.cpu: 0/1", "limits.cpu: 0/2")
 
 
 async def test_a_table_comes_in_pages(server: Server) -> None:

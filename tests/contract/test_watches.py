@@ -82,7 +82,9 @@ async def test_a_watch_ends_when_its_time_is_over(server: Server) -> None:
 async def test_bookmarks_come_before_a_watch_ends(server: Server) -> None:
     await server.make_pod("a")
     version = await version_of(server, server.pods)
-    async with server.watch(server.pods, resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds="3") as watch:
+    async with server.watch(
+        server.pods, resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds="3"
+    ) as watch:
         events = await watch.rest()
     assert {kind for kind, _ in events} <= {"BOOKMARK"}
     for _, mark in events:

@@ -99,7 +99,11 @@ REFUSED: dict[str, tuple[ResourceType, Json, set[tuple[str, str]] | None]] = {
         job(template=template_json({}, restartPolicy="Always")),
         {("spec.template.spec.restartPolicy", REQUIRED)},
     ),
-    "job, no restart policy": (kube.JOBS, job(template=template_json({})), {("spec.template.spec.restartPolicy", REQUIRED)}),
+    "job, no restart policy": (
+        kube.JOBS,
+        job(template=template_json({})),
+        {("spec.template.spec.restartPolicy", REQUIRED)},
+    ),
     "job, negative": (
         kube.JOBS,
         job(parallelism=-1, completions=-1, backoffLimit=-1),
@@ -116,7 +120,11 @@ REFUSED: dict[str, tuple[ResourceType, Json, set[tuple[str, str]] | None]] = {
         cron(successfulJobsHistoryLimit=-1),
         {("spec.successfulJobsHistoryLimit", INVALID)},
     ),
-    "scaler, no maximum": (kube.HORIZONTAL_POD_AUTOSCALERS, scaler(maxReplicas=0), {("spec.maxReplicas", REQUIRED)}),
+    "scaler, no maximum": (
+        kube.HORIZONTAL_POD_AUTOSCALERS,
+        scaler(maxReplicas=0),
+        {("spec.maxReplicas", REQUIRED), ("spec.maxReplicas", INVALID)},
+    ),
     "scaler, minimum above": (
         kube.HORIZONTAL_POD_AUTOSCALERS,
         scaler(minReplicas=5),
@@ -132,7 +140,11 @@ REFUSED: dict[str, tuple[ResourceType, Json, set[tuple[str, str]] | None]] = {
         },
     ),
     "service, no ports": (kube.SERVICES, {"selector": LABELS}, {("spec.ports", REQUIRED)}),
-    "service, port": (kube.SERVICES, {"ports": [{"port": 0}]}, {("spec.ports[0].port", INVALID), ("spec.ports[0].targetPort", INVALID)}),
+    "service, port": (
+        kube.SERVICES,
+        {"ports": [{"port": 0}]},
+        {("spec.ports[0].port", INVALID), ("spec.ports[0].targetPort", INVALID)},
+    ),
     "service, type": (kube.SERVICES, {"type": "Magic", "ports": [{"port": 80}]}, {("spec.type", UNSUPPORTED)}),
     "lease, no time": (kube.LEASES, {"leaseDurationSeconds": 0}, {("spec.leaseDurationSeconds", INVALID)}),
     "lease, negative transitions": (kube.LEASES, {"leaseTransitions": -1}, {("spec.leaseTransitions", INVALID)}),
@@ -175,16 +187,26 @@ async def test_a_deployment_is_filled_in(server: Server) -> None:
     }
     assert found["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
     pod = found["template"]["spec"]
-    assert (pod["restartPolicy"], pod["dnsPolicy"], pod["schedulerName"]) == ("Always", "ClusterFirst", "default-scheduler")
+    assert (pod["restartPolicy"], pod["dnsPolicy"], pod["schedulerName"]) == (
+        "Always",
+        "ClusterFirst",
+        "default-scheduler",
+    )
     assert (pod["terminationGracePeriodSeconds"], pod["securityContext"]) == (30, {})
     container = pod["containers"][0]
-    assert (container["terminationMessagePath"], container["terminationMessagePolicy"]) == ("/dev/termination-log", "File")
+    assert (container["terminationMessagePath"], container["terminationMessagePolicy"]) == (
+        "/dev/termination-log",
+        "File",
+    )
     assert container["imagePullPolicy"] == "IfNotPresent"
 
 
 async def test_a_stateful_set_is_filled_in(server: Server) -> None:
     made = await server.post(server.path(kube.STATEFUL_SETS), {"metadata": {"name": "it"}, "spec": spec()})
-    found = {key: made["spec"].get(key) for key in ("replicas", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit")}
+    found = {
+        key: made["spec"].get(key)
+        for key in ("replicas", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit")
+    }
     assert found == {
         "replicas": 1,
         "podManagementPolicy": "OrderedReady",
@@ -196,8 +218,17 @@ async def test_a_stateful_set_is_filled_in(server: Server) -> None:
 async def test_a_job_is_filled_in_and_given_a_selector(server: Server) -> None:
     made = await server.post(server.path(kube.JOBS), job_json("it", server.namespace))
     uid = made["metadata"]["uid"]
-    found = {key: made["spec"].get(key) for key in ("parallelism", "completions", "backoffLimit", "suspend", "completionMode")}
-    assert found == {"parallelism": 1, "completions": 1, "backoffLimit": 6, "suspend": False, "completionMode": "NonIndexed"}
+    found = {
+        key: made["spec"].get(key)
+        for key in ("parallelism", "completions", "backoffLimit", "suspend", "completionMode")
+    }
+    assert found == {
+        "parallelism": 1,
+        "completions": 1,
+        "backoffLimit": 6,
+        "suspend": False,
+        "completionMode": "NonIndexed",
+    }
     assert made["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
     labels = made["spec"]["template"]["metadata"]["labels"]
     assert {key: labels.get(key) for key in ("batch.kubernetes.io/job-name", "job-name", "controller-uid")} == {
@@ -240,14 +271,18 @@ async def test_a_scaler_is_filled_in(server: Server) -> None:
     ],
     ids=["serviceName", "podManagementPolicy", "completions", "template", "completionMode"],
 )
-async def test_some_of_a_workload_stays_as_it_is(server: Server, resource: ResourceType, change: Json, fields: set) -> None:
+async def test_some_of_a_workload_stays_as_it_is(
+    server: Server, resource: ResourceType, change: Json, fields: set
+) -> None:
     sample = next(one for one in SAMPLES if one.resource is resource)
     await server.post(server.path(resource), sample.make("it", server.namespace))
     refused = await server.refused("PATCH", f"{server.path(resource)}/it", {"spec": change}, content_type=MERGE)
     assert (refused.code, refused.fields) == (422, fields)
 
 
-@pytest.mark.parametrize("resource", [kube.DEPLOYMENTS, kube.REPLICA_SETS, kube.DAEMON_SETS], ids=lambda one: one.plural)
+@pytest.mark.parametrize(
+    "resource", [kube.DEPLOYMENTS, kube.REPLICA_SETS, kube.DAEMON_SETS], ids=lambda one: one.plural
+)
 async def test_a_selector_stays_as_it_is(server: Server, resource: ResourceType) -> None:
     sample = next(one for one in SAMPLES if one.resource is resource)
     await server.post(server.path(resource), sample.make("it", server.namespace))

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from elastipod.localcluster.api.tables import human_span
+from elastipod.localcluster.api.cells import human_span
 from tests.build import deployment_json, node_json, pod_json, running_status
 from tests.localcluster.served import DEPLOYMENTS, NODES, PODS, TABLE, Served
 

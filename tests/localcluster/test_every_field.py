@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from elastipod.localcluster.api.kinds import kind_named
 from elastipod.localcluster.api.schema import Shape
 from elastipod.localcluster.api.schemas import CUSTOM
 from tests.localcluster.served import AUTOSCALERS, Served
@@ -46,7 +47,8 @@ def merged(base: Any, more: Any) -> Any:
 @pytest.mark.parametrize("kind", PLACES)
 def test_a_field_with_an_odd_value_is_taken_or_named(kind: str) -> None:
     server = Served()
-    base: Json = {"metadata": {"name": "a"}, "spec": {}}
+    resource = kind_named(kind).resource
+    base: Json = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "a"}, "spec": {}}
     if kind.startswith("verticalpodautoscalers."):
         base["spec"] = {"targetRef": {"kind": "Deployment", "name": "web"}}
     for path in paths(CUSTOM[kind]):

@@ -36,7 +36,7 @@ async def test_a_watch_replays_from_its_version_and_goes_on() -> None:
         assert await next_events(events, 1) == [("ADDED", "b")]
         server.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "y"}}}, MERGE)
         server.call("DELETE", f"{PODS}/b")
-        assert await next_events(events, 2) == [("MODIFIED", "a"), ("DELETED", "b")]
+        assert await next_events(events, 3) == [("MODIFIED", "a"), ("MODIFIED", "b"), ("DELETED", "b")]
 
 
 async def test_a_watch_without_a_version_begins_with_what_is_there() -> None:
@@ -100,7 +100,7 @@ async def test_a_watcher_of_one_node_sees_pods_come_to_it_and_leave() -> None:
         server.post(f"{PODS}/a/binding", {"target": {"name": "n1"}})
         server.post(PODS, pod_json("more", node="n2"))
         server.call("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
-        assert await next_events(events, 2) == [("ADDED", "a"), ("DELETED", "a")]
+        assert await next_events(events, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
 async def test_watchers_that_leave_are_forgotten() -> None:
@@ -135,7 +135,7 @@ def test_pages_come_to_the_whole_and_a_token_expires() -> None:
         names += [one["metadata"]["name"] for one in page["items"]]
         assert page["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
         token = page["metadata"].get("continue", "")
-    assert names == ["a", "b", "c", "d", "e", "z"]
+    assert names == ["a", "b", "c", "d", "e"]
     server.clock.advance(301)
     failure = server.refused("GET", PODS, limit="2", **{"continue": first["metadata"]["continue"]})
     assert (failure["code"], failure["reason"]) == (410, "Expired")
@@ -143,6 +143,6 @@ def test_pages_come_to_the_whole_and_a_token_expires() -> None:
 
 
 def test_numbers_that_are_none_are_refused_by_name() -> None:
-    assert "limit must be a whole number" in Served().refused("GET", PODS, limit="-1")["message"]
+    assert "limit must be a whole number" in Served().refused("GET", PODS, limit="1.5")["message"]
     assert "resourceVersion" in Served().refused("GET", PODS, resourceVersion="None")["message"]
-    assert Served().refused("GET", PODS, watch="true", resourceVersion="None")["code"] == 400
+    assert "resourceVersion" in Served().refused("GET", PODS, watch="true", resourceVersion="None")["message"]

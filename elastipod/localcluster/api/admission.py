@@ -39,6 +39,7 @@ class Admission:
         """Fill in what namespace and cluster prescribe for a new object."""
         if kind is POD:
             self._set_priority(json)
+            _set_tolerations(json["spec"])
             filled = self._set_limit_range_defaults(json)
             if filled:
                 annotations = json["metadata"].get("annotations") or {}
@@ -85,18 +86,23 @@ class Admission:
         if found is not None:
             spec["priorityClassName"] = found.name
         policy = (found.json.get("preemptionPolicy") if found else None) or "PreemptLowerPriority"
-        spec.setdefault("preemptionPolicy", policy)
+        if spec.setdefault("preemptionPolicy", policy) != policy:
+            why = (
+                f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec;"
+                f" priority admission controller computed {policy} from the given PriorityClass name"
+            )
+            raise forbidden("pods", name, why)
 
     def _items(self, json: Json, kind: str) -> list[Json]:
         """What the namespace's LimitRanges say of containers or of pods."""
         namespace = json["metadata"]["namespace"]
         ranges = sorted(self._store.of_kind(LIMIT_RANGE, namespace), key=lambda one: one.name)
-        return [item for one in ranges for item in one.json["spec"]["limits"] if item["type"] == kind]
+        return [item for one in ranges for item in one.json["spec"].get("limits") or () if item.get("type") == kind]
 
     def _set_limit_range_defaults(self, json: Json) -> list[str]:
         filled: list[str] = []
         for item in self._items(json, "Container"):
-            limits, requests = container_defaults(item)
+            limits, requests = item.get("default") or {}, item.get("defaultRequest") or {}
             for container in containers_of(json["spec"]):
                 wanted = container.setdefault("resources", {})
                 for part, amounts in (("requests", requests), ("limits", limits)):
@@ -104,7 +110,7 @@ class Admission:
                     if missing:
                         wanted[part] = {**(wanted.get(part) or {}), **missing}
                         shown = ", ".join(sorted(missing))
-                        filled.append(f"{shown} {part[:-1]} for container {container['name']}")
+                        filled.append(f"{shown} {part[:-1]} for container {container.get('name', '')}")
         return filled
 
     def _check_limit_ranges(self, json: Json) -> None:
@@ -138,14 +144,18 @@ class Admission:
                     f"node didn't have enough allocatable resources: {key},"
                     f" requested: {-(-wanted[key] // unit)}, allocatable: {nano(allocatable[key]) // unit}"
                 )
-                raise forbidden("pods", name, why)
+                raise forbidden("pods", name, why, [{"reason": "NodeCapacity", "message": why}])
 
 
-def container_defaults(item: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Default limits and requests of a LimitRange item, with what the API fills in itself: max, then min."""
-    limits = {**(item.get("max") or {}), **(item.get("default") or {})}
-    requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
-    return limits, requests
+def _set_tolerations(spec: Json) -> None:
+    """A node that falls silent is put up with for five minutes, unless the pod says otherwise."""
+    stated = spec.get("tolerations") or []
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(
+            one.get("key") in (key, None, "") and one.get("effect") in ("NoExecute", None, "") for one in stated
+        ):
+            more = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            spec["tolerations"] = [*(spec.get("tolerations") or ()), more]
 
 
 def _pod_sum(spec: Json, part: str) -> dict[str, int]:

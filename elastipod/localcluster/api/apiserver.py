@@ -13,17 +13,23 @@ from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import PatchType
 from elastipod.localcluster.api import discovery, eviction, listing, protobuf
 from elastipod.localcluster.api.admission import Admission
+from elastipod.localcluster.api.decoding import YAML, Decoding, check_delete_options, decoding_of
 from elastipod.localcluster.api.deletion import Deletion
 from elastipod.localcluster.api.failures import (
     ApiFailure,
     bad_request,
+    forbidden,
+    invalid_value,
     method_not_allowed,
     no_such_path,
+    not_acceptable,
     not_found,
+    not_supported,
     success,
     unsupported_media_type,
+    wrong_options,
 )
-from elastipod.localcluster.api.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, Kind
+from elastipod.localcluster.api.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
 from elastipod.localcluster.api.logs import LogSource, log_wish
 from elastipod.localcluster.api.patches import apply_patch
 from elastipod.localcluster.api.requests import (
@@ -32,15 +38,19 @@ from elastipod.localcluster.api.requests import (
     Request,
     Response,
     Target,
+    accepts_json,
     answer,
     failure_response,
     target_of,
 )
 from elastipod.localcluster.api.store import Entry, Json, Store, TooLarge
-from elastipod.localcluster.api.writing import Alter, Writing, binding, parsed, replacing, scale_of, scaling
+from elastipod.localcluster.api.writing import Alter, Writing, binding, replacing, scale_of, scaling
 
+_LASTING_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 _FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-system")
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_TOLD_WHOLE: Final = ("pods", "namespaces", "services", RESOURCE_QUOTA.id)
+"""Kinds of which a deletion answers with the object as it was, not with a Status."""
 _APPLY: Final = "application/apply-patch"
 
 
@@ -96,6 +106,8 @@ class ApiServer:
             if found is None:
                 raise no_such_path()
             return found
+        if target.subresource != "log" and not accepts_json(request.accept):
+            raise not_acceptable(request.accept)
         match request.method:
             case "GET":
                 return self._read(request, target)
@@ -114,8 +126,7 @@ class ApiServer:
             if request.flag("watch"):
                 return listing.watch_response(self.store, request, target, self._clock.now)
             return listing.list_response(self.store, request, target, self._clock.now())
-        if request.flag("watch"):
-            raise bad_request("a watch of one object is written as a list with fieldSelector=metadata.name=NAME")
+        listing.check_not_to_come(request, self.store)
         entry = self._found(target)
         match target.subresource:
             case "" | "status" | "resize":
@@ -127,18 +138,19 @@ class ApiServer:
         raise method_not_allowed()
 
     def _post(self, request: Request, target: Target) -> Response:
-        body = self._body(request)
+        if target.kind.resource.namespaced and target.namespace is None:
+            raise method_not_allowed()
+        decoding = decoding_of(request.query, "POST")
         dry_run = _is_dry_run(request)
         match target.subresource, bool(target.name):
             case "", False:
-                if target.kind.resource.namespaced and target.namespace is None:
-                    raise method_not_allowed("an object is created in a namespace: POST to its collection there")
-                strict = request.query.get("fieldValidation") == "Strict"
-                entry = self._writing.create(target.kind, target.place, body, strict=strict, dry_run=dry_run)
-                return listing.object_response(request, entry, self._clock.now(), code=201)
+                body = self._body(request, target.kind, decoding)
+                entry = self._writing.create(target.kind, target.place, body, decoding, dry_run=dry_run)
+                return listing.object_response(request, entry, self._clock.now(), code=201, warnings=decoding.warnings)
             case "eviction", True:
-                return self._evict(request, target, body)
+                return self._evict(request, target, self._body(request, POD, decoding))
             case "binding", True:
+                body = self._body(request, POD, decoding)
                 entry = self._found(target)
                 bound = binding(entry, body, to_rfc3339(self._clock.now()))
                 if not dry_run:
@@ -149,8 +161,8 @@ class ApiServer:
     def _change(self, request: Request, target: Target) -> Response:
         if target.subresource in ("log", "eviction", "binding"):
             raise method_not_allowed()
-        is_patch = request.method == "PATCH"
-        alter = self._alteration(request, target.kind, is_scale=target.subresource == "scale")
+        decoding = decoding_of(request.query, request.method)
+        alter = self._alteration(request, target.kind, decoding, is_scale=target.subresource == "scale")
         subresource = target.subresource
         if subresource == "scale":
             alter, subresource = scaling(self._found(target), alter), ""
@@ -159,19 +171,17 @@ class ApiServer:
             target.place,
             target.name,
             alter,
+            decoding,
             subresource=subresource,
-            is_patch=is_patch,
-            strict=request.query.get("fieldValidation") == "Strict",
             dry_run=_is_dry_run(request),
         )
         if target.subresource == "scale":
             return answer(scale_of(entry))
-        return listing.object_response(request, entry, self._clock.now())
+        return listing.object_response(request, entry, self._clock.now(), warnings=decoding.warnings)
 
-    def _alteration(self, request: Request, kind: Kind, *, is_scale: bool) -> Alter:
+    def _alteration(self, request: Request, kind: Kind, decoding: Decoding, *, is_scale: bool) -> Alter:
         if request.method == "PUT":
-            self._check_json(request)
-            return replacing(request.body)
+            return replacing(self._body(request, kind, decoding))
         accepted = [PatchType.JSON, PatchType.MERGE]
         if not kind.is_custom or is_scale:
             accepted.append(PatchType.STRATEGIC)
@@ -183,22 +193,24 @@ class ApiServer:
         return lambda json: apply_patch(content_type, json, request.body)
 
     def _delete(self, request: Request, target: Target) -> Response:
-        options = self._body(request) if request.body else {}
+        if target.subresource or (target.kind is NAMESPACE and not target.name):
+            raise method_not_allowed()
+        options = self._body(request, target.kind, Decoding()) if request.body else {}
         for name in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
             if name in request.query:
                 options.setdefault(name, _plain(request.query[name]))
         _check_delete_options(options)
         dry_run = _is_dry_run(request, options)
-        if target.subresource:
-            raise method_not_allowed()
         if not target.name:
             entries = listing.selected(self.store, request, target)
             gone = [self._delete_one(entry, options, dry_run=dry_run) for entry in entries]
             return listing.plain_list(target.kind, gone, self.store.version)
         entry = self._found(target)
+        if entry.kind is NAMESPACE and entry.name in _LASTING_NAMESPACES:
+            raise forbidden("namespaces", entry.name, "this namespace may not be deleted")
         self._deletion.check(entry, options)
         last = self._delete_one(entry, options, dry_run=dry_run)
-        if self.store.get(entry.kind, entry.namespace, entry.name) is None and entry.kind is not POD:
+        if self.store.get(entry.kind, entry.namespace, entry.name) is None and entry.kind.id not in _TOLD_WHOLE:
             details = {"name": entry.name, "kind": entry.kind.resource.plural, "uid": entry.json["metadata"]["uid"]}
             if entry.kind.resource.group:
                 details["group"] = entry.kind.resource.group
@@ -212,14 +224,16 @@ class ApiServer:
 
     def _evict(self, request: Request, target: Target, body: Json) -> Response:
         entry = self._found(target)
+        eviction.check_body(body, entry)
         options = body.get("deleteOptions") or {}
-        if not isinstance(options, dict):
-            raise bad_request("deleteOptions is a JSON object")
         _check_delete_options(options)
         self._deletion.check(entry, options)
         dry_run = _is_dry_run(request, options)
-        eviction.spend_budget(self.store, entry, self._clock.now(), dry_run=dry_run)
-        self._delete_one(self._found(target), options, dry_run=dry_run)
+        now = self._clock.now()
+        eviction.spend_budget(self.store, entry, now, dry_run=dry_run)
+        if not dry_run:
+            marked = self.store.put(POD, eviction.marked_as_evicted(entry.json, to_rfc3339(now)))
+            self._deletion.delete(marked, options)
         return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
 
     def _log(self, request: Request, entry: Entry) -> Response:
@@ -256,17 +270,12 @@ class ApiServer:
             raise not_found(target.kind.id, target.name)
         return entry
 
-    def _body(self, request: Request) -> Json:
-        if request.content_type == protobuf.CONTENT_TYPE:
+    def _body(self, request: Request, kind: Kind, decoding: Decoding) -> Json:
+        if request.content_type == protobuf.CONTENT_TYPE and not kind.is_custom:
             return protobuf.json_of(request.body)
-        self._check_json(request)
-        return parsed(request.body)
-
-    def _check_json(self, request: Request) -> None:
-        if request.content_type not in ("", JSON):
-            raise unsupported_media_type(
-                [JSON], f"{request.content_type[:80]} bodies are not served by the local cluster"
-            )
+        if request.content_type not in ("", JSON, YAML):
+            raise unsupported_media_type([JSON, YAML])
+        return decoding.parsed(request.body, request.content_type, kind)
 
     def _make_first_objects(self) -> None:
         for name in _FIRST_NAMESPACES:
@@ -284,17 +293,20 @@ def _is_dry_run(request: Request, delete_options: Mapping[str, Any] = NOTHING) -
         return False
     if stated in ("All", ["All"]):
         return True
-    raise bad_request(f"Invalid value: dryRun: {str(stated)[:40]}: supported values: All")
+    options = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(request.method)
+    shown = stated if isinstance(stated, list) else [stated]
+    raise wrong_options(options or "DeleteOptions", not_supported("dryRun", shown, ["All"]))
 
 
-def _check_delete_options(options: Mapping[str, Any]) -> None:
-    seconds = options.get("gracePeriodSeconds")
-    if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool)):
-        raise bad_request("gracePeriodSeconds must be a whole number")
-    if options.get("propagationPolicy") not in (None, "Background", "Foreground", "Orphan"):
-        raise bad_request("propagationPolicy must be Background, Foreground or Orphan")
-    if not isinstance(options.get("preconditions") or {}, dict):
-        raise bad_request("preconditions must be a JSON object")
+def _check_delete_options(options: Json) -> None:
+    check_delete_options(options)
+    policy = options.get("propagationPolicy")
+    if policy not in (None, "Background", "Foreground", "Orphan"):
+        problem = not_supported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"])
+        raise wrong_options("DeleteOptions", problem)
+    if policy is not None and options.get("orphanDependents") is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        raise wrong_options("DeleteOptions", invalid_value("propagationPolicy", policy, detail))
 
 
 def _plain(text: str) -> Any:

@@ -6,18 +6,31 @@ Owns nothing of shape; schemas.py has the fields, their types and choices.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from elastipod.localcluster.api.failures import Problem, forbidden_field, invalid_value, required
+from elastipod.localcluster.api.failures import Problem, invalid_value
 from elastipod.localcluster.api.kinds import Kind
-from elastipod.localcluster.api.podspec import nano
+from elastipod.localcluster.api.podspec import is_quantity, nano
 
 Json = dict[str, Any]
 
+_HAS_RULES: Final = frozenset({"VerticalPodAutoscaler", "ElasticPolicy"})
+"""Kinds whose definitions have rules between fields."""
+_MOST_TEXT: Final = 64
+_UNCHECKED: Final = Problem(
+    "<nil>",
+    "FieldValueInvalid",
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation",
+)
 _SMALLEST: Final = {"cpu": (1_000_000, "a whole number of milli CPUs"), "memory": (1_000_000_000, "whole bytes")}
 _ONE: Final = 1_000_000_000
 
 
-def problems_of(kind: Kind, json: Json) -> Iterator[Problem]:
-    """Everything wrong with an object of the right shape."""
+def problems_of(kind: Kind, json: Json, shape_problems: list[Problem]) -> Iterator[Problem]:
+    """Everything wrong with an object beside its shape; where that is too wrong, rules are not checked."""
+    if any(one.kind != "FieldValueInvalid" for one in shape_problems):
+        if kind.resource.kind in _HAS_RULES:
+            yield _UNCHECKED
+        return
     spec = json.get("spec") or {}
     match kind.resource.kind:
         case "VerticalPodAutoscaler":
@@ -33,36 +46,25 @@ def problems_of(kind: Kind, json: Json) -> Iterator[Problem]:
 
 
 def _autoscaler_problems(spec: Json) -> Iterator[Problem]:
-    policy = spec.get("updatePolicy")
-    if policy is not None:
-        if policy.get("updateMode") is None:
-            yield required("spec.updatePolicy.updateMode", "updateMode is required if updatePolicy is used")
-        least = policy.get("minReplicas")
-        if least is not None and least <= 0:
-            yield invalid_value("spec.updatePolicy.minReplicas", least, "must be greater than 0")
-    if len(spec.get("recommenders") or ()) > 1:
-        yield invalid_value("spec.recommenders", len(spec["recommenders"]), "at most one recommender may be named")
     for place, one in enumerate((spec.get("resourcePolicy") or {}).get("containerPolicies") or ()):
         yield from _container_policy_problems(one, f"spec.resourcePolicy.containerPolicies[{place}]")
     yield from _boost_problems(spec.get("startupBoost"), "spec.startupBoost")
 
 
 def _container_policy_problems(policy: Json, path: str) -> Iterator[Problem]:
-    if not policy.get("containerName"):
-        yield required(f"{path}.containerName", "containerName is required")
+    if policy.get("containerName") == "":
+        yield invalid_value(f"{path}.containerName", "", "should be at least 1 chars long")
     least, most = policy.get("minAllowed") or {}, policy.get("maxAllowed") or {}
     for field, amounts in (("minAllowed", least), ("maxAllowed", most)):
         yield from _negative_problems(amounts, f"{path}.{field}")
         for key, text in amounts.items():
             unit, what = _SMALLEST.get(key, (1, ""))
-            if nano(text) % unit:
-                yield invalid_value(f"{path}.{field}[{key}]", text, f"must be {what}")
-    for key in least.keys() & most.keys():
-        if nano(least[key]) > nano(most[key]):
-            detail = f"max resource for {key} is lower than min: {most[key]} is less than {least[key]}"
-            yield invalid_value(f"{path}.maxAllowed[{key}]", most[key], detail)
+            if nano(text) % unit or (what and not is_quantity(text)) or (key == "cpu" and nano(text) < 0):
+                yield invalid_value(f"{path}.{field}", amounts, f"{key} must be {what}")
+    if any(nano(least[key]) > nano(most[key]) for key in least.keys() & most.keys()):
+        yield invalid_value(path, policy, "maxAllowed must not be lower than minAllowed")
     if policy.get("mode") == "Off" and policy.get("controlledValues") == "RequestsAndLimits":
-        yield forbidden_field(f"{path}.controlledValues", "may not be RequestsAndLimits when mode is Off")
+        yield invalid_value(path, policy, "controlledValues may not be RequestsAndLimits when mode is Off")
     ratio, bump = policy.get("oomBumpUpRatio"), policy.get("oomMinBumpUp")
     if ratio is not None and nano(ratio) < _ONE:
         yield invalid_value(f"{path}.oomBumpUpRatio", ratio, "must be greater than or equal to 1")
@@ -77,10 +79,10 @@ def _boost_problems(boost: Mapping[str, Any] | None, path: str) -> Iterator[Prob
         return
     for field, kind in (("factor", "Factor"), ("quantity", "Quantity")):
         if (cpu.get("type") == kind) is not (cpu.get(field) is not None):
-            yield invalid_value(f"{path}.cpu.{field}", cpu.get(field), f"is set if and only if type is {kind}")
+            yield invalid_value(f"{path}.cpu", cpu, f"{field} is set if and only if type is {kind}")
 
 
 def _negative_problems(amounts: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
     for key, text in (amounts or {}).items():
-        if nano(text) < 0:
-            yield invalid_value(f"{path}[{key}]", text, "must be greater than or equal to 0")
+        if nano(text) < 0 or len(str(text)) > _MOST_TEXT:
+            yield invalid_value(f"{path}.{key}", text, "must be greater than or equal to 0, and short")

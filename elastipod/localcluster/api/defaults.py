@@ -3,25 +3,41 @@
 Owns which status and which defaults each kind begins with. Pods' own rules are podspec.py's.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from elastipod.localcluster.api.kinds import NAMESPACE, NODE, POD, Kind
-from elastipod.localcluster.api.podspec import qos_class, set_pod_defaults, set_resource_defaults
+from elastipod.localcluster.api.podspec import canonical_amounts, qos_class, set_pod_defaults, set_resource_defaults
 
 Json = dict[str, Any]
 
 _WORKLOADS: Final = frozenset(
     {"deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch"}
 )
+_WITH_SPEC: Final = _WORKLOADS | {
+    *("pods", "cronjobs.batch", "horizontalpodautoscalers.autoscaling", "limitranges", "resourcequotas", "services"),
+    *("poddisruptionbudgets.policy", "leases.coordination.k8s.io", "nodes"),
+}
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
 _REPLICATED: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
 
 
 def prepare_new(kind: Kind, json: Json) -> None:
     """Before mutating admission: what decoding fills in, and what a new object can not state."""
+    _have_spec(kind, json)
     if kind is POD:
         set_pod_defaults(json["spec"])
         json["status"] = {"phase": "Pending"}
+        json["spec"].setdefault("enableServiceLinks", True)
+        if json["spec"].get("schedulingGates"):
+            json["status"]["conditions"] = [dict(_GATED)]
     elif kind is NAMESPACE:
+        json["spec"] = {"finalizers": ["kubernetes"]}
         json["status"] = {"phase": "Active"}
         labels = (json["metadata"].get("labels") or {}) | {"kubernetes.io/metadata.name": json["metadata"]["name"]}
         json["metadata"]["labels"] = labels
@@ -48,26 +64,91 @@ def kept_status(kind: Kind, old: Json | None, new: Json | None) -> Json | None:
 
 def complete_change(kind: Kind, json: Json) -> None:
     """What decoding fills in at any time."""
+    _have_spec(kind, json)
     if kind is POD:
-        set_resource_defaults(json.get("spec") or {})
-        return
+        set_resource_defaults(json["spec"])
+    elif kind.id in _OTHERS:
+        _OTHERS[kind.id](json["spec"])
     if kind.id not in _WORKLOADS:
         return
-    spec = json.setdefault("spec", {})
+    spec = json["spec"]
     if kind.id in _REPLICATED:
         spec.setdefault("replicas", 1)
     if kind.id == "deployments.apps":
         _set_rollout_defaults(spec)
     elif kind.id == "statefulsets.apps":
         spec.setdefault("podManagementPolicy", "OrderedReady")
-        spec.setdefault("updateStrategy", {"type": "RollingUpdate"})
+        spec.setdefault("revisionHistoryLimit", 10)
+        strategy = spec.setdefault("updateStrategy", {})
+        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+            strategy["rollingUpdate"] = {"partition": 0, "maxUnavailable": 1} | (strategy.get("rollingUpdate") or {})
     elif kind.id == "jobs.batch":
-        for field, value in (("parallelism", 1), ("completions", 1), ("backoffLimit", 6)):
-            spec.setdefault(field, value)
-        spec.setdefault("suspend", False)
+        _set_job_defaults(spec)
     template = spec.get("template")
     if isinstance(template, dict) and template.get("spec"):
         set_pod_defaults(template["spec"])
+
+
+def _have_spec(kind: Kind, json: Json) -> None:
+    if kind.id in _WITH_SPEC:
+        json.setdefault("spec", {})
+
+
+def _set_job_defaults(spec: Json) -> None:
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    for field, value in (("parallelism", 1), ("backoffLimit", 6), ("suspend", False), ("completionMode", "NonIndexed")):
+        spec.setdefault(field, value)
+
+
+def _set_cron_job_defaults(spec: Json) -> None:
+    defaults = (("concurrencyPolicy", "Allow"), ("suspend", False), ("successfulJobsHistoryLimit", 3))
+    for field, value in (*defaults, ("failedJobsHistoryLimit", 1)):
+        spec.setdefault(field, value)
+    template = ((spec.get("jobTemplate") or {}).get("spec") or {}).get("template") or {}
+    if template.get("spec"):
+        set_pod_defaults(template["spec"])
+
+
+def _set_scaler_defaults(spec: Json) -> None:
+    spec.setdefault("minReplicas", 1)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _set_service_defaults(spec: Json) -> None:
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port", 0))
+
+
+def _set_range_defaults(spec: Json) -> None:
+    """A container's default limit is the most it may have, its default request that limit or the least."""
+    for item in spec.get("limits") or ():
+        for part in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+            if item.get(part):
+                item[part] = canonical_amounts(item[part])
+        if item.get("type") == "Container":
+            limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+            requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+            item.update({"default": limits} if limits else {}, **({"defaultRequest": requests} if requests else {}))
+
+
+def _set_quota_defaults(spec: Json) -> None:
+    if spec.get("hard"):
+        spec["hard"] = canonical_amounts(spec["hard"])
+
+
+_OTHERS: Final[dict[str, Callable[[Json], None]]] = {
+    "cronjobs.batch": _set_cron_job_defaults,
+    "horizontalpodautoscalers.autoscaling": _set_scaler_defaults,
+    "services": _set_service_defaults,
+    "limitranges": _set_range_defaults,
+    "resourcequotas": _set_quota_defaults,
+}
 
 
 def _set_rollout_defaults(spec: Json) -> None:
@@ -83,8 +164,13 @@ def _set_rollout_defaults(spec: Json) -> None:
 def _set_job_selector(json: Json) -> None:
     """A job's pods are told apart by the job's uid."""
     name, uid = json["metadata"]["name"], json["metadata"]["uid"]
-    template = json["spec"]["template"]
+    template = json["spec"].setdefault("template", {})
     meta = template.get("metadata") or {}
-    ours = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "job-name": name}
+    ours = {
+        f"{prefix}{key}": value
+        for prefix in ("", "batch.kubernetes.io/")
+        for key, value in (("controller-uid", uid), ("job-name", name))
+    }
     template["metadata"] = {**meta, "labels": {**(meta.get("labels") or {}), **ours}}
-    json["spec"]["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    stated = (json["spec"].get("selector") or {}).get("matchLabels") or {}
+    json["spec"]["selector"] = {"matchLabels": {**stated, "batch.kubernetes.io/controller-uid": uid}}

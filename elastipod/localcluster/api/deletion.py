@@ -31,15 +31,19 @@ class Deletion:
     def check(self, entry: Entry, options: Json) -> None:
         """The caller's preconditions. Raises ApiFailure."""
         wanted = options.get("preconditions") or {}
-        meta = entry.json["metadata"]
+        meta, resource = entry.json["metadata"], entry.kind.resource
         for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
             if wanted.get(field) and wanted[field] != meta[field]:
-                why = f"the {label} in the precondition ({wanted[field]}) is not the one in record ({meta[field]})"
-                raise conflict(entry.kind.id, entry.name, f"Precondition failed: {why}")
+                stated = f"the {label} in the precondition ({wanted[field]})"
+                why = f"{stated} does not match the {label} in record ({meta[field]})"
+                raise conflict(
+                    f"{resource.kind}.{resource.group}" if resource.group else resource.kind, entry.name, why
+                )
 
     def delete(self, entry: Entry, options: Json) -> Entry:
         """The object as it is now: gone, or marked and waiting for its node, its finalizers or its dependents."""
-        policy = options.get("propagationPolicy") or ("Orphan" if options.get("orphanDependents") else "Background")
+        policy = options.get("propagationPolicy") or ("Orphan" if options.get("orphanDependents") else "")
+        policy = policy or ("Orphan" if entry.kind.id == "jobs.batch" else "Background")
         if policy == "Orphan":
             self._orphan(entry)
         finalizers = list(entry.json["metadata"].get("finalizers") or ())
@@ -52,9 +56,11 @@ class Deletion:
         seconds = self._grace(entry, options)
         if entry.kind is NAMESPACE:
             return self._delete_namespace(entry)
-        if not finalizers and seconds == 0:
+        if not finalizers and seconds == 0 and entry.kind is not POD:
             return self.remove(entry)
         marked = self._mark(entry, finalizers, seconds)
+        if not finalizers and seconds == 0:
+            return self.remove(marked)
         if FOREGROUND in finalizers:
             for dependent in self._store.owned_by(entry.json["metadata"]["uid"]):
                 self.delete(dependent, {"propagationPolicy": "Foreground"})
@@ -110,8 +116,8 @@ class Deletion:
         if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
             return 0
         asked = options.get("gracePeriodSeconds")
-        seconds = spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked
-        return max(int(seconds), 0)
+        seconds = int(spec.get("terminationGracePeriodSeconds", 30) if asked is None else asked)
+        return seconds if seconds >= 0 else 1
 
     def _mark(self, entry: Entry, finalizers: list[str], seconds: int) -> Entry:
         meta = entry.json["metadata"]

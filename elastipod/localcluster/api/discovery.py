@@ -168,7 +168,7 @@ def _resource_list(group_version: str, kinds: list[Kind]) -> Json:
                 "kind": answered,
                 "verbs": _SUBRESOURCE_VERBS.get(name, ["get", "patch", "update"]),
             }
-            if name in _SUBRESOURCE_KINDS:
+            if (group, version) != (kind.resource.group, kind.resource.version):
                 sub |= {"group": group, "version": version}
             found.append(sub)
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found}

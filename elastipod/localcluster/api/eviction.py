@@ -1,18 +1,47 @@
 """Evictions: what a PodDisruptionBudget allows.
 
-Owns the check of the eviction subresource and the spending of one allowed disruption. Budgets' status is kept by their
-controller; the pod is deleted by the caller.
+Owns the check of the eviction subresource, the spending of one allowed disruption and the condition that tells of it.
+Budgets' status is kept by their controller; the pod is deleted by the caller.
 """
 
 from typing import Any
 
 from elastipod.clock import to_rfc3339
-from elastipod.localcluster.api.failures import ApiFailure, too_many_requests
+from elastipod.localcluster.api.failures import bad_request, too_many_requests, unnamed
 from elastipod.localcluster.api.kinds import DISRUPTION_BUDGET
 from elastipod.localcluster.api.selectors import selector_of
 from elastipod.localcluster.api.store import Entry, Store
 
+Json = dict[str, Any]
+
+_EVICTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def check_body(body: Json, pod: Entry) -> None:
+    """That the body is an Eviction of this pod. Raises ApiFailure."""
+    stated = (body.get("apiVersion") or "policy/v1", body.get("kind") or "Eviction")
+    if stated != ("policy/v1", "Eviction"):
+        raise bad_request(f"{str(stated)[:120]} can not be handled as a policy/v1 Eviction")
+    meta = body.get("metadata") or {}
+    for field in ("metadata", "deleteOptions"):
+        if not isinstance(body.get(field, {}), dict | None):
+            raise bad_request(f'Eviction in version "v1" cannot be handled as a Eviction: {field} is no JSON object')
+    for field, wanted in (("name", pod.name), ("namespace", pod.namespace)):
+        if meta.get(field) and meta[field] != wanted:
+            raise bad_request(f"the {field} in the body ({str(meta[field])[:80]}) does not match the pod's ({wanted})")
+
+
+def marked_as_evicted(pod: Json, at: str) -> Json:
+    """The pod with the condition that says why it goes."""
+    status = pod.get("status") or {}
+    rest = [one for one in status.get("conditions") or () if one.get("type") != "DisruptionTarget"]
+    return {**pod, "status": {**status, "conditions": [*rest, {**_EVICTED, "lastTransitionTime": at}]}}
 
 
 def spend_budget(store: Store, pod: Entry, now: float, *, dry_run: bool) -> None:
@@ -23,7 +52,7 @@ def spend_budget(store: Store, pod: Entry, now: float, *, dry_run: bool) -> None
     budgets = [one for one in store.of_kind(DISRUPTION_BUDGET, pod.namespace) if _covers(one, pod)]
     if len(budgets) > 1:
         message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        raise ApiFailure(500, message)
+        raise unnamed(message)
     if not budgets:
         return
     budget = budgets[0]

@@ -23,6 +23,7 @@ REASONS: Final = {
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
+    504: "Timeout",
 }
 
 
@@ -41,11 +42,14 @@ class Problem:
             return f"Forbidden: {self.detail}"
         if self.kind == "FieldValueRequired":
             return f"Required value: {self.detail}" if self.detail else "Required value"
+        if self.kind in ("FieldValueTooLong", "FieldValueTooMany"):
+            return f"{'Too long' if self.kind == 'FieldValueTooLong' else 'Too many'}: {self.detail}"
         label = {
             "FieldValueInvalid": "Invalid value",
             "FieldValueTypeInvalid": "Invalid value",
             "FieldValueNotSupported": "Unsupported value",
             "FieldValueDuplicate": "Duplicate value",
+            "FieldValueNotFound": "Not found",
         }[self.kind]
         shown = msgspec.json.encode(self.value).decode()
         shown = shown if len(shown) <= 200 else shown[:200] + "..."
@@ -67,6 +71,16 @@ def invalid_value(field: str, value: Any, detail: str) -> Problem:
     return Problem(field, "FieldValueInvalid", detail, value)
 
 
+def duplicate(field: str, value: Any) -> Problem:
+    """A value that is there already."""
+    return Problem(field, "FieldValueDuplicate", "", value)
+
+
+def too_long(field: str, most_bytes: int) -> Problem:
+    """More than may be kept."""
+    return Problem(field, "FieldValueTooLong", f"may not be more than {most_bytes} bytes")
+
+
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> Problem:
     """A value that is none of the choices."""
     names = ", ".join(f'"{one}"' for one in supported)
@@ -81,13 +95,13 @@ class ApiFailure(Exception):
         code: int,
         message: str,
         *,
-        reason: str = "",
+        reason: str | None = None,
         details: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.reason = reason or REASONS.get(code, "")
+        self.reason = REASONS.get(code, "") if reason is None else reason
         self.details = details
 
     def status(self) -> dict[str, Any]:
@@ -98,8 +112,9 @@ class ApiFailure(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            status["reason"] = self.reason
         if self.details:
             status["details"] = self.details
         status["code"] = self.code
@@ -114,6 +129,11 @@ def success(details: dict[str, Any]) -> dict[str, Any]:
 def bad_request(message: str) -> ApiFailure:
     """400: the request itself is wrong."""
     return ApiFailure(400, message)
+
+
+def unnamed(message: str) -> ApiFailure:
+    """500 without a reason: what Kubernetes says of some requests that are plainly wrong."""
+    return ApiFailure(500, message, reason="")
 
 
 def not_found(qualified: str, name: str) -> ApiFailure:
@@ -149,13 +169,13 @@ def forbidden(qualified: str, name: str, why: str, causes: Sequence[dict[str, st
 
 def invalid(kind: str, group: str, name: str, problems: Sequence[Problem]) -> ApiFailure:
     """422: the object is wrong, with a cause for each field."""
-    name = name[:253]
+    name = name[:1000]
     shown = [f"{one.field}: {one.message}" for one in problems]
     rendered = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
     qualified = f"{kind}.{group}" if group else kind
-    details: dict[str, Any] = {"name": name, "kind": kind}
-    if group:
-        details["group"] = group
+    details: dict[str, Any] = {"name": name} if name else {}
+    details |= {"group": group} if group else {}
+    details |= {"kind": kind} if kind else {}
     details["causes"] = [{"reason": one.kind, "message": one.message, "field": one.field} for one in problems]
     return ApiFailure(422, f'{qualified} "{name}" is invalid: {rendered}', details=details)
 
@@ -163,6 +183,11 @@ def invalid(kind: str, group: str, name: str, problems: Sequence[Problem]) -> Ap
 def expired(message: str) -> ApiFailure:
     """410: the version asked for is no longer known."""
     return ApiFailure(410, message)
+
+
+def not_acceptable(accept: str) -> ApiFailure:
+    """406: the answer can not be had in this form."""
+    return ApiFailure(406, f"406: Not Acceptable: {accept[:80]!r} is not to be had, application/json is")
 
 
 def unsupported_media_type(accepted: Sequence[str], why: str = "") -> ApiFailure:
@@ -184,6 +209,11 @@ def too_many_requests(message: str, retry_after_seconds: int, causes: Sequence[d
     if retry_after_seconds:
         details["retryAfterSeconds"] = retry_after_seconds
     return ApiFailure(429, message, details=details)
+
+
+def wrong_options(kind: str, problem: Problem) -> ApiFailure:
+    """422: an option of the request itself (`CreateOptions`, `ListOptions`, ...) is wrong."""
+    return invalid(kind, "meta.k8s.io", "", [problem])
 
 
 def _details(qualified: str, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.certificate import serving_certificate
@@ -130,5 +131,14 @@ async def serve_http(api: ApiServer, host: str = "127.0.0.1", port: int = 0) -> 
 
 
 def _whole(answer: Response) -> web.Response:
-    headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers}
+    headers = CIMultiDict({"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers})
+    for text in answer.warnings:
+        headers.add("Warning", f"299 - {_quoted(text)}")
     return web.Response(status=answer.code, body=answer.body, headers=headers)
+
+
+def _quoted(text: str) -> str:
+    """A text as a header has it."""
+    plain = "".join(one if one.isprintable() and one.isascii() else "?" for one in text)
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

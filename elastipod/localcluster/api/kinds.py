@@ -42,9 +42,16 @@ class Kind:
         return "status" in self.subresources
 
     @property
+    def needs_version(self) -> bool:
+        """Whether a replacement must say which version it replaces."""
+        return self.is_custom or self.resource in (kube.LEASES, kube.POD_DISRUPTION_BUDGETS)
+
+    @property
     def verbs(self) -> tuple[str, ...]:
         if self.is_volatile:
             return ("get", "list")
+        if self.resource is kube.NAMESPACES:
+            return ("create", "delete", "get", "list", "patch", "update", "watch")
         return ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -85,7 +92,7 @@ NODE: Final = Kind(kube.NODES, ("no",), ("status",), fields=("spec.unschedulable
 EVENT: Final = Kind(kube.EVENTS, ("ev",), fields=_EVENT_FIELDS)
 LIMIT_RANGE: Final = Kind(kube.LIMIT_RANGES, ("limits",))
 RESOURCE_QUOTA: Final = Kind(kube.RESOURCE_QUOTAS, ("quota",), ("status",))
-PRIORITY_CLASS: Final = Kind(kube.PRIORITY_CLASSES, ("pc",))
+PRIORITY_CLASS: Final = Kind(kube.PRIORITY_CLASSES, ("pc",), has_generation=True)
 DISRUPTION_BUDGET: Final = Kind(kube.POD_DISRUPTION_BUDGETS, ("pdb",), ("status",), has_generation=True)
 POD_METRICS: Final = Kind(kube.POD_METRICS, is_custom=True, is_volatile=True)
 NODE_METRICS: Final = Kind(kube.NODE_METRICS, is_custom=True, is_volatile=True)
@@ -105,7 +112,7 @@ KINDS: Final = (
     Kind(kube.DAEMON_SETS, ("ds",), ("status",), ("all",), has_generation=True),
     Kind(kube.JOBS, (), ("status",), ("all",), has_generation=True, fields=("status.successful",)),
     Kind(kube.CRON_JOBS, ("cj",), ("status",), ("all",), has_generation=True),
-    Kind(kube.HORIZONTAL_POD_AUTOSCALERS, ("hpa",), ("status",), ("all",)),
+    Kind(kube.HORIZONTAL_POD_AUTOSCALERS, ("hpa",), ("status",), ("all",), has_generation=True),
     DISRUPTION_BUDGET,
     PRIORITY_CLASS,
     Kind(kube.LEASES),

@@ -5,13 +5,14 @@ what a patch does not touch is shared between old and new.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import jsonpatch
 import msgspec
 
 from elastipod.kube.connection import PatchType
-from elastipod.localcluster.api.failures import ApiFailure, bad_request
+from elastipod.localcluster.api.failures import ApiFailure, bad_request, unnamed
 
 Json = dict[str, Any]
 
@@ -86,7 +87,7 @@ def strategic_merge(current: Json, patch: Json) -> Json:
     if directive == "delete":
         return {}
     if directive != "merge":
-        raise bad_request(f"unknown $patch type {str(directive)[:60]!r}: replace, delete or merge")
+        raise unnamed(f"unknown patch type: {str(directive)[:60]}: it is replace, delete or merge")
     merged = dict(current)
     if (kept := patch.get("$retainKeys")) is not None:
         merged = {key: value for key, value in merged.items() if key in _list(kept, "$retainKeys")}
@@ -138,7 +139,10 @@ def _merged_list(field: str, old: list[Json], new: list[Json]) -> list[Json]:
             merged.append(strategic_merge({}, patch))
         else:
             merged[at] = strategic_merge(merged[at], patch)
-    return merged
+    if any("$patch" in one for one in new):
+        new = [one for one in new if "$patch" not in one]
+    ordered: list[Json] = _ordered(field, merged, new, old)
+    return ordered
 
 
 def _merge_key(field: str, patch: Json) -> str:
@@ -146,7 +150,7 @@ def _merge_key(field: str, patch: Json) -> str:
         if key in patch:
             return key
     keys = " or ".join(MERGE_KEYS[field])
-    raise bad_request(f"map: {msgspec.json.encode(patch)[:200].decode()} does not contain declared merge key: {keys}")
+    raise unnamed(f"map: {msgspec.json.encode(patch)[:200].decode()} does not contain declared merge key: {keys}")
 
 
 def _ordered(field: str, merged: Any, order: list[Any], old: Any) -> Any:
@@ -183,16 +187,28 @@ def _json_patch(current: Json, patch: Any) -> Json:
     if not isinstance(patch, list):
         raise bad_request(f"a JSON patch is a list of operations, not {_what(patch)}")
     try:
-        patched = jsonpatch.JsonPatch(patch).apply(current)
-    except jsonpatch.InvalidJsonPatch as error:
-        raise bad_request(f"error decoding patch: {error}") from None
+        patched = _Operations(patch).apply(current)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError, ValueError, KeyError) as error:
-        cause = {"reason": "UnexpectedServerResponse", "message": str(error)[:500]}
         message = f"the server rejected our request due to an error in our request: {str(error)[:500]}"
-        raise ApiFailure(422, message, details={"causes": [cause]}) from None
+        raise ApiFailure(422, message) from None
     if not isinstance(patched, dict):
         raise bad_request("the patch leaves no object")
     return patched
+
+
+class _Replace(jsonpatch.ReplaceOperation):
+    """As the API server has it, a member that is not there yet is added."""
+
+    def apply(self, obj: Any) -> Any:
+        holder, key = self.pointer.to_last(obj)
+        if key is None or not isinstance(holder, dict):
+            return super().apply(obj)
+        holder[key] = self.operation["value"]
+        return obj
+
+
+class _Operations(jsonpatch.JsonPatch):
+    operations = MappingProxyType({**jsonpatch.JsonPatch.operations, "replace": _Replace})
 
 
 def _decoded(body: bytes) -> Any:

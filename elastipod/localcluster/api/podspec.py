@@ -13,9 +13,16 @@ from elastipod.quantities import QuantityError, format_memory, parse_nano
 
 Json = dict[str, Any]
 
+_PROBE_DEFAULTS: Final = (
+    ("timeoutSeconds", 1),
+    ("periodSeconds", 10),
+    ("successThreshold", 1),
+    ("failureThreshold", 3),
+)
 _MOST_KEPT: Final = 64
 """A longer text is not worth a place in a cache."""
 _NANO: Final = 1_000_000_000
+_MILLI: Final = 1_000_000
 _BINARY: Final = re.compile(r".*[KMGTPE]i")
 _EXPONENT: Final = re.compile(r".*[eE][+-]?[0-9]+")
 _DECIMAL_SUFFIXES: Final = (
@@ -55,6 +62,11 @@ def _canonical_text(text: str) -> str:
 _known_canonical = lru_cache(maxsize=65_536)(_canonical_text)
 
 
+def canonical_amounts(amounts: Mapping[str, Any]) -> Json:
+    """Amounts in the one way that Kubernetes writes them."""
+    return {key: canonical_quantity(text) for key, text in amounts.items()}
+
+
 def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
     """Fill in a pod spec as decoding a manifest does; of a pod, or of a workload's template."""
     spec.setdefault("restartPolicy", owner_of_spec)
@@ -62,12 +74,33 @@ def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("schedulerName", "default-scheduler")
     spec.setdefault("securityContext", {})
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    for volume in spec.get("volumes") or ():
+        if set(volume) <= {"name"}:
+            volume["emptyDir"] = {}
     for container in containers_of(spec):
-        container.setdefault("resources", {})
-        for port in container.get("ports") or ():
-            port.setdefault("protocol", "TCP")
-        container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+        _set_container_defaults(container)
     set_resource_defaults(spec)
+
+
+def _set_container_defaults(container: Json) -> None:
+    container.setdefault("resources", {})
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+    for one in container.get("env") or ():
+        if field := (one.get("valueFrom") or {}).get("fieldRef"):
+            field.setdefault("apiVersion", "v1")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if (probe := container.get(name)) is not None:
+            if (get := probe.get("httpGet")) is not None:
+                get.setdefault("path", "/")
+                get.setdefault("scheme", "HTTP")
+            for key, value in _PROBE_DEFAULTS:
+                probe[key] = probe.get(key) or value
 
 
 def set_resource_defaults(spec: Json) -> None:
@@ -82,28 +115,26 @@ def set_resource_defaults(spec: Json) -> None:
         if wanted.get("limits"):
             requests = wanted.get("requests") or {}
             wanted["requests"] = {**requests, **{key: v for key, v in wanted["limits"].items() if key not in requests}}
-        _set_resize_policy(container, wanted)
-
-
-def _set_resize_policy(container: Json, wanted: Json) -> None:
-    policies = container.get("resizePolicy") or []
-    stated = {one.get("resourceName") for one in policies}
-    for resource in ("cpu", "memory"):
-        amounts = ((wanted.get("requests") or {}), (wanted.get("limits") or {}))
-        if resource not in stated and any(resource in one for one in amounts):
-            policies = [*policies, {"resourceName": resource, "restartPolicy": "NotRequired"}]
-    if policies:
-        container["resizePolicy"] = policies
 
 
 def _canonical(text: Any) -> Any:
-    """Canonical where it is a quantity; what is none stays for validation to refuse."""
-    if isinstance(text, str | int | float) and not isinstance(text, bool):
-        try:
-            return canonical_quantity(text)
-        except QuantityError:
-            return text
-    return text
+    """Canonical and in whole thousandths where it is a quantity; what is none stays for validation to refuse."""
+    shown = str(text)
+    try:
+        return _known_amount(shown) if len(shown) <= _MOST_KEPT else _amount(shown)
+    except QuantityError:
+        return text
+
+
+def _amount(text: str) -> str:
+    nano_amount = parse_nano(text)
+    if nano_amount % _MILLI:
+        return canonical_quantity(f"{-(-nano_amount // _MILLI)}m")
+    # A stated plus is kept, as it is there.
+    return f"+{canonical_quantity(text[1:])}" if text.startswith("+") else canonical_quantity(text)
+
+
+_known_amount = lru_cache(maxsize=65_536)(_amount)
 
 
 def _pull_policy(image: str) -> str:
@@ -158,6 +189,15 @@ def _nano(text: str) -> int:
 _known_nano = lru_cache(maxsize=65_536)(_nano)
 
 
+def is_quantity(text: Any) -> bool:
+    """Whether it is an amount at all."""
+    try:
+        parse_nano(str(text))
+    except QuantityError:
+        return False
+    return True
+
+
 def amounts_of(resources: Mapping[str, Any] | None, part: str) -> dict[str, int]:
     """`requests` or `limits` in billionths."""
     return {key: nano(text) for key, text in ((resources or {}).get(part) or {}).items()}
@@ -173,7 +213,7 @@ def pod_amounts(
     at_least = actual or {}
 
     def of(container: Mapping[str, Any]) -> dict[str, int]:
-        return largest(amounts_of(container.get("resources"), part), at_least.get(container["name"], {}))
+        return largest(amounts_of(container.get("resources"), part), at_least.get(container.get("name", ""), {}))
 
     running: dict[str, int] = {}
     for container in spec.get("containers") or ():

@@ -106,6 +106,8 @@ def json_of(body: bytes) -> Json:
         envelope = _message("Unknown", body[len(_MAGIC) :], "")
         type_meta = envelope.get("typeMeta") or {}
         kind = type_meta.get("kind", "")
+        if not kind:
+            raise bad_request("the body is no Kubernetes protobuf: it does not say of which kind it is")
         if kind not in _KINDS:
             raise ApiFailure(
                 415, f"{kind or 'this kind'} is not taken as protobuf by the local cluster: send it as JSON"

@@ -122,7 +122,7 @@ def _unstated(spec: Json, hard: Mapping[str, int]) -> str:
         if resource in amounts_of(spec.get("resources"), part):
             continue
         names = sorted(
-            one["name"] for one in containers_of(spec) if resource not in amounts_of(one.get("resources"), part)
+            one.get("name", "") for one in containers_of(spec) if resource not in amounts_of(one.get("resources"), part)
         )
         if names:
             missing.append(f"{key} for: {','.join(names)}")

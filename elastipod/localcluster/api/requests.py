@@ -4,7 +4,7 @@ Owns the request, the response, and which object a path means.
 """
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -53,7 +53,13 @@ class Response:
     body: bytes = b""
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    warnings: Sequence[str] = ()
     stream: AsyncGenerator[bytes, None] | None = None
+
+
+def accepts_json(accept: str) -> bool:
+    """Whether JSON, as objects or as tables, is among what a caller takes."""
+    return not accept or any(one.partition(";")[0].strip() in (JSON, "*/*") for one in accept.split(","))
 
 
 def answer(json: Mapping[str, Any], code: int = 200) -> Response:

@@ -9,7 +9,7 @@ from typing import Any
 
 from elastipod.localcluster.api.failures import Problem, forbidden_field, invalid_value
 from elastipod.localcluster.api.podspec import is_sidecar, nano, qos_class, set_resource_defaults
-from elastipod.localcluster.api.validation import problems_of_pod_resources
+from elastipod.localcluster.api.podvalidation import problems_of_pod_resources
 
 Json = dict[str, Any]
 

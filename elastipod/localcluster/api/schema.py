@@ -23,11 +23,18 @@ _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "array": (list,),
     "string": (str,),
     "integer": (int,),
+    "int32": (int,),
     "number": (int, float),
     "boolean": (bool,),
     "quantity": (str, int, float),
     "int-or-string": (int, str),
 }
+
+
+_MOST: Final[Mapping[str, float]] = {"int32": 2**31, "integer": 2**63, "int-or-string": 2**31} | dict.fromkeys(
+    ("number", "quantity", "boolean"), float("inf")
+)
+"""Whole numbers are smaller than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +47,14 @@ class Shape:
     required: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     least: int | None = None
+    most: int | None = None
+    """Of a list's items."""
 
 
 ANY: Final = Shape("any")
 STRING: Final = Shape("string")
 INTEGER: Final = Shape("integer")
+INT32: Final = Shape("int32")
 NUMBER: Final = Shape("number")
 BOOLEAN: Final = Shape("boolean")
 QUANTITY: Final = Shape("quantity")
@@ -61,9 +71,9 @@ def partly(**fields: Shape) -> Shape:
     return Shape("object-open", fields)
 
 
-def array(item: Shape) -> Shape:
+def array(item: Shape, *, most: int | None = None) -> Shape:
     """A list."""
-    return Shape("array", item=item)
+    return Shape("array", item=item, most=most)
 
 
 def mapping(item: Shape) -> Shape:
@@ -76,17 +86,19 @@ def one_of(*choices: str) -> Shape:
     return Shape("string", choices=choices)
 
 
-def at_least(least: int) -> Shape:
+def at_least(least: int, kind: str = "int32") -> Shape:
     """A whole number."""
-    return Shape("integer", least=least)
+    return Shape(kind, least=least)
 
 
 @dataclass(slots=True)
 class Findings:
-    """What a check found: wrong values, and the paths of fields that no one knows."""
+    """What a check found: values of a wrong type, wrong values, and fields that no one knows."""
 
+    types: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    unknown: list[tuple[str, Json, str]] = field(default_factory=list)
+    """The path of each, what holds it, and its name there."""
 
 
 def check(shape: Shape, value: Any, path: str, found: Findings) -> None:
@@ -95,24 +107,29 @@ def check(shape: Shape, value: Any, path: str, found: Findings) -> None:
         return
     expected = _PYTHON_TYPES[shape.type]
     is_right = isinstance(value, expected) and (bool in expected or not isinstance(value, bool))
-    if not is_right:
+    if not is_right or (isinstance(value, int) and not -_MOST[shape.type] <= value < _MOST[shape.type]):
         detail = f"{path} in body must be of type {shape.type}: {_type_name(value)}"
-        found.problems.append(Problem(path, "FieldValueTypeInvalid", detail, _short(value)))
+        found.types.append(Problem(path, "FieldValueTypeInvalid", detail, _short(value)))
+        if shape.choices:
+            found.problems.append(not_supported(path, _short(value), shape.choices))
         return
     match shape.type:
         case "object" | "object-open":
             _check_object(shape, value, path, found)
         case "map" if shape.item is not None and shape.item.type != "any":
             for key, one in value.items():
-                _check_item(shape.item, one, f"{path}[{key[:80]}]", found)
+                _check_item(shape.item, one, f"{path}.{key[:80]}", found)
         case "array" if shape.item is not None and shape.item.type != "any":
+            if shape.most is not None and len(value) > shape.most:
+                detail = f"{len(value)}: must have at most {shape.most} items"
+                found.problems.append(Problem(path, "FieldValueTooMany", detail))
             for place, one in enumerate(value):
                 _check_item(shape.item, one, f"{path}[{place}]", found)
         case "quantity":
             try:
                 parse_nano(str(value))
             except QuantityError:
-                found.problems.append(invalid_value(path, _short(value), _QUANTITY))
+                found.types.append(invalid_value(path, _short(value), _QUANTITY))
         case _:
             _check_scalar(shape, value, path, found)
 
@@ -121,7 +138,7 @@ def _check_item(shape: Shape, value: Any, path: str, found: Findings) -> None:
     """Within a list or map null is not absent."""
     if value is None:
         detail = f"{path} in body must be of type {shape.type}: null"
-        found.problems.append(Problem(path, "FieldValueTypeInvalid", detail))
+        found.types.append(Problem(path, "FieldValueTypeInvalid", detail))
     else:
         check(shape, value, path, found)
 
@@ -133,7 +150,7 @@ def _check_object(shape: Shape, value: Json, path: str, found: Findings) -> None
         if known is None and shape.type == "object-open":
             continue
         if known is None:
-            found.unknown.append(f"{prefix}{key[:80]}")
+            found.unknown.append((f"{prefix}{key[:80]}", value, key))
         else:
             check(known, one, f"{prefix}{key}", found)
     found.problems += [required(f"{prefix}{key}") for key in shape.required if value.get(key) is None]

@@ -13,6 +13,7 @@ from elastipod.api import ElasticNode, ElasticPolicy
 from elastipod.localcluster.api.schema import (
     ANY,
     BOOLEAN,
+    INT32,
     INT_OR_STRING,
     INTEGER,
     NUMBER,
@@ -62,42 +63,76 @@ SELECTOR: Final = obj(
     ),
 )
 RESOURCES: Final = obj(requests=AMOUNTS, limits=AMOUNTS, claims=OBJECTS)
+_HANDLER: Final = {
+    "exec": obj(command=STRINGS),
+    "grpc": obj(port=INT32, service=STRING),
+    "httpGet": obj(host=STRING, httpHeaders=OBJECTS, path=STRING, port=INT_OR_STRING, scheme=STRING),
+    "tcpSocket": obj(host=STRING, port=INT_OR_STRING),
+}
+_PROBE: Final = obj(
+    **_HANDLER,
+    **_each(INT32, "failureThreshold initialDelaySeconds periodSeconds successThreshold timeoutSeconds"),
+    terminationGracePeriodSeconds=INTEGER,
+)
+_HOOK: Final = obj(
+    exec=_HANDLER["exec"], httpGet=_HANDLER["httpGet"], tcpSocket=_HANDLER["tcpSocket"], sleep=obj(seconds=INTEGER)
+)
+_KEY: Final = obj(name=STRING, key=STRING, optional=BOOLEAN)
+_ENV_SOURCE: Final = obj(
+    configMapKeyRef=_KEY,
+    secretKeyRef=_KEY,
+    fieldRef=obj(apiVersion=STRING, fieldPath=STRING),
+    fileKeyRef=OBJECT,
+    resourceFieldRef=obj(containerName=STRING, resource=STRING, divisor=QUANTITY),
+)
 CONTAINER: Final = obj(
-    "name",
-    **_each(
-        ANY,
-        "envFrom lifecycle livenessProbe readinessProbe restartPolicyRules securityContext startupProbe volumeDevices"
-        " volumeMounts",
-    ),
-    **_each(STRING, "name image imagePullPolicy workingDir terminationMessagePath"),
+    **_each(ANY, "restartPolicyRules securityContext volumeDevices"),
+    **_each(STRING, "name image imagePullPolicy workingDir terminationMessagePath terminationMessagePolicy"),
     **_each(BOOLEAN, "stdin stdinOnce tty"),
+    **_each(_PROBE, "livenessProbe readinessProbe startupProbe"),
     args=STRINGS,
     command=STRINGS,
-    env=array(obj("name", name=STRING, value=STRING, valueFrom=OBJECT)),
-    ports=OBJECTS,
-    resizePolicy=array(
+    env=array(obj(name=STRING, value=STRING, valueFrom=_ENV_SOURCE)),
+    envFrom=array(
         obj(
-            *("resourceName", "restartPolicy"),
-            resourceName=one_of("cpu", "memory"),
-            restartPolicy=one_of("NotRequired", "RestartContainer"),
+            prefix=STRING, configMapRef=obj(name=STRING, optional=BOOLEAN), secretRef=obj(name=STRING, optional=BOOLEAN)
         )
     ),
+    lifecycle=obj(postStart=_HOOK, preStop=_HOOK, stopSignal=STRING),
+    ports=array(obj(containerPort=INT32, hostIP=STRING, hostPort=INT32, name=STRING, protocol=STRING)),
+    resizePolicy=array(obj(resourceName=STRING, restartPolicy=STRING)),
     resources=RESOURCES,
-    restartPolicy=one_of("Always", "OnFailure", "Never"),
-    terminationMessagePolicy=STRING,
+    restartPolicy=one_of("Always", "Never", "OnFailure"),
+    volumeMounts=array(
+        obj(**_each(STRING, "mountPath mountPropagation name recursiveReadOnly subPath subPathExpr"), readOnly=BOOLEAN)
+    ),
+)
+_VOLUME: Final = obj(
+    **_each(
+        ANY,
+        "awsElasticBlockStore azureDisk azureFile cephfs cinder csi ephemeral fc flexVolume flocker gcePersistentDisk"
+        " gitRepo glusterfs image iscsi nfs photonPersistentDisk portworxVolume projected quobyte rbd scaleIO storageos"
+        " vsphereVolume",
+    ),
+    configMap=obj(defaultMode=INT32, items=OBJECTS, name=STRING, optional=BOOLEAN),
+    downwardAPI=obj(defaultMode=INT32, items=OBJECTS),
+    emptyDir=obj(medium=STRING, sizeLimit=QUANTITY),
+    hostPath=obj(path=STRING, type=STRING),
+    name=STRING,
+    persistentVolumeClaim=obj(claimName=STRING, readOnly=BOOLEAN),
+    secret=obj(defaultMode=INT32, items=OBJECTS, optional=BOOLEAN, secretName=STRING),
 )
 POD_SPEC: Final = obj(
-    "containers",
     **_each(
         ANY,
         "affinity dnsConfig ephemeralContainers hostAliases imagePullSecrets readinessGates resourceClaims"
-        " schedulingGroup securityContext topologySpreadConstraints volumes workloadRef",
+        " schedulingGroup securityContext topologySpreadConstraints workloadRef",
     ),
     **_each(
         STRING,
         (
-            "dnsPolicy hostname hostnameOverride nodeName priorityClassName runtimeClassName schedulerName "
-            "serviceAccount serviceAccountName subdomain"
+            "dnsPolicy hostname hostnameOverride nodeName preemptionPolicy priorityClassName runtimeClassName "
+            "schedulerName serviceAccount serviceAccountName subdomain"
         ),
     ),
     **_each(
@@ -107,41 +142,37 @@ POD_SPEC: Final = obj(
             "setHostnameAsFQDN shareProcessNamespace"
         ),
     ),
-    activeDeadlineSeconds=at_least(1),
+    activeDeadlineSeconds=at_least(1, "integer"),
     containers=array(CONTAINER),
     initContainers=array(CONTAINER),
     nodeSelector=STRING_MAP,
     os=obj(name=STRING),
     overhead=AMOUNTS,
-    preemptionPolicy=one_of("PreemptLowerPriority", "Never"),
-    priority=INTEGER,
+    priority=INT32,
     resources=RESOURCES,
     restartPolicy=one_of("Always", "OnFailure", "Never"),
-    schedulingGates=array(obj("name", name=STRING)),
-    terminationGracePeriodSeconds=at_least(0),
+    schedulingGates=array(obj(name=STRING)),
+    terminationGracePeriodSeconds=INTEGER,
     tolerations=array(obj(key=STRING, operator=STRING, value=STRING, effect=STRING, tolerationSeconds=INTEGER)),
+    volumes=array(_VOLUME),
 )
 _CONTAINER_STATUSES: Final = array(partly(name=STRING, allocatedResources=AMOUNTS, resources=RESOURCES, state=OBJECT))
-TEMPLATE: Final = obj("spec", metadata=METADATA, spec=POD_SPEC)
+TEMPLATE: Final = obj(metadata=METADATA, spec=POD_SPEC)
 _JOB_SPEC: Final = obj(
-    "template",
     **_each(ANY, "podFailurePolicy successPolicy"),
     **_each(STRING, "completionMode managedBy podReplacementPolicy"),
     **_each(
         at_least(0),
-        (
-            "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completions maxFailedIndexes "
-            "parallelism ttlSecondsAfterFinished"
-        ),
+        ("backoffLimit backoffLimitPerIndex completions maxFailedIndexes parallelism ttlSecondsAfterFinished"),
     ),
+    activeDeadlineSeconds=at_least(0, "integer"),
     manualSelector=BOOLEAN,
     selector=SELECTOR,
     suspend=BOOLEAN,
     template=TEMPLATE,
 )
 _RANGE: Final = obj(
-    "type",
-    type=one_of("Container", "Pod", "PersistentVolumeClaim"),
+    type=STRING,
     **_each(AMOUNTS, "default defaultRequest max maxLimitRequestRatio min"),
 )
 _REPLICATED: Final = {
@@ -151,18 +182,19 @@ _REPLICATED: Final = {
     "template": TEMPLATE,
 }
 
+_REFERENCE: Final = obj(**_each(STRING, "apiVersion fieldPath kind name namespace resourceVersion uid"))
+
 BUILT_IN: Final[dict[str, Shape]] = {
     "namespaces": obj(spec=OBJECT),
     "nodes": obj(
         spec=obj(
             **_each(ANY, "configSource externalID podCIDR podCIDRs providerID"),
-            taints=array(obj("key", "effect", key=STRING, value=STRING, effect=STRING, timeAdded=STRING)),
+            taints=array(obj(key=STRING, value=STRING, effect=STRING, timeAdded=STRING)),
             unschedulable=BOOLEAN,
         ),
         status=partly(allocatable=AMOUNTS, capacity=AMOUNTS, conditions=OBJECTS),
     ),
     "pods": obj(
-        "spec",
         spec=POD_SPEC,
         status=partly(
             phase=STRING,
@@ -173,20 +205,16 @@ BUILT_IN: Final[dict[str, Shape]] = {
         ),
     ),
     "configmaps": obj(data=STRING_MAP, binaryData=STRING_MAP, immutable=BOOLEAN),
-    "limitranges": obj("spec", spec=obj("limits", limits=array(_RANGE))),
+    "limitranges": obj(spec=obj(limits=array(_RANGE))),
     "resourcequotas": obj("spec", spec=obj(hard=AMOUNTS, scopes=STRINGS, scopeSelector=OBJECT)),
     "priorityclasses.scheduling.k8s.io": obj(
-        "value",
-        value=INTEGER,
-        globalDefault=BOOLEAN,
-        description=STRING,
-        preemptionPolicy=one_of("PreemptLowerPriority", "Never"),
+        value=INT32, globalDefault=BOOLEAN, description=STRING, preemptionPolicy=STRING
     ),
     "leases.coordination.k8s.io": obj(
         spec=obj(
             **_each(STRING, "holderIdentity acquireTime renewTime strategy preferredHolder"),
-            leaseDurationSeconds=at_least(1),
-            leaseTransitions=at_least(0),
+            leaseDurationSeconds=INT32,
+            leaseTransitions=INT32,
         )
     ),
     "poddisruptionbudgets.policy": obj(
@@ -194,42 +222,33 @@ BUILT_IN: Final[dict[str, Shape]] = {
             maxUnavailable=INT_OR_STRING,
             minAvailable=INT_OR_STRING,
             selector=SELECTOR,
-            unhealthyPodEvictionPolicy=one_of("IfHealthyBudget", "AlwaysAllow"),
+            unhealthyPodEvictionPolicy=STRING,
         )
     ),
     "deployments.apps": obj(
-        "spec",
         spec=obj(
-            "selector",
-            "template",
             **_REPLICATED,
             paused=BOOLEAN,
             progressDeadlineSeconds=at_least(0),
             revisionHistoryLimit=at_least(0),
             strategy=obj(
-                type=one_of("Recreate", "RollingUpdate"),
+                type=STRING,
                 rollingUpdate=obj(maxSurge=INT_OR_STRING, maxUnavailable=INT_OR_STRING),
             ),
         ),
     ),
-    "replicasets.apps": obj("spec", spec=obj("selector", **_REPLICATED)),
+    "replicasets.apps": obj(spec=obj(**_REPLICATED)),
     "statefulsets.apps": obj(
-        "spec",
         spec=obj(
-            "selector",
-            "template",
             **_REPLICATED,
             **_each(ANY, "ordinals persistentVolumeClaimRetentionPolicy updateStrategy volumeClaimTemplates"),
-            podManagementPolicy=one_of("OrderedReady", "Parallel"),
+            podManagementPolicy=STRING,
             revisionHistoryLimit=at_least(0),
             serviceName=STRING,
         ),
     ),
     "daemonsets.apps": obj(
-        "spec",
         spec=obj(
-            "selector",
-            "template",
             **_each(ANY, "updateStrategy"),
             minReadySeconds=at_least(0),
             revisionHistoryLimit=at_least(0),
@@ -237,26 +256,57 @@ BUILT_IN: Final[dict[str, Shape]] = {
             template=TEMPLATE,
         ),
     ),
-    "jobs.batch": obj("spec", spec=_JOB_SPEC),
+    "jobs.batch": obj(spec=_JOB_SPEC),
     "cronjobs.batch": obj(
-        "spec",
         spec=obj(
-            *("jobTemplate", "schedule"),
             **_each(STRING, "concurrencyPolicy schedule timeZone"),
-            **_each(at_least(0), "failedJobsHistoryLimit startingDeadlineSeconds successfulJobsHistoryLimit"),
-            jobTemplate=obj("spec", metadata=METADATA, spec=_JOB_SPEC),
+            **_each(at_least(0), "failedJobsHistoryLimit successfulJobsHistoryLimit"),
+            startingDeadlineSeconds=at_least(0, "integer"),
+            jobTemplate=obj(metadata=METADATA, spec=_JOB_SPEC),
             suspend=BOOLEAN,
         ),
     ),
+    "horizontalpodautoscalers.autoscaling": obj(
+        spec=obj(
+            behavior=OBJECT,
+            maxReplicas=INT32,
+            metrics=OBJECTS,
+            minReplicas=INT32,
+            scaleTargetRef=obj(**_each(STRING, "apiVersion kind name")),
+        )
+    ),
+    "services": obj(
+        spec=partly(
+            clusterIP=STRING,
+            ports=array(
+                obj(
+                    **_each(STRING, "appProtocol name protocol"),
+                    **_each(INT32, "nodePort port"),
+                    targetPort=INT_OR_STRING,
+                )
+            ),
+            selector=STRING_MAP,
+            type=STRING,
+        )
+    ),
+    "events": obj(
+        **_each(STRING, "action eventTime firstTimestamp lastTimestamp message reason reportingComponent"),
+        **_each(STRING, "reportingInstance type"),
+        count=INT32,
+        involvedObject=_REFERENCE,
+        related=_REFERENCE,
+        series=OBJECT,
+        source=obj(component=STRING, host=STRING),
+    ),
 }
 
-_VERSIONED: Final = at_least(0)
+_VERSIONED: Final = at_least(0, "integer")
 _CONDITIONS: Final = array(
     obj(
         *("type", "status"),
         **_each(STRING, "lastTransitionTime message reason"),
         observedGeneration=_VERSIONED,
-        status=one_of("True", "False", "Unknown"),
+        status=STRING,
         type=STRING,
     )
 )
@@ -306,8 +356,9 @@ CUSTOM: Final[dict[str, Shape]] = {
             "targetRef",
             targetRef=obj("kind", "name", apiVersion=STRING, kind=STRING, name=STRING),
             updatePolicy=obj(
+                "updateMode",
                 updateMode=one_of("Off", "Initial", "Recreate", "InPlaceOrRecreate", "InPlace", "Auto"),
-                minReplicas=INTEGER,
+                minReplicas=at_least(1),
                 evictionRequirements=array(
                     obj(
                         *("resources", "changeRequirement"),
@@ -320,6 +371,7 @@ CUSTOM: Final[dict[str, Shape]] = {
             resourcePolicy=obj(
                 containerPolicies=array(
                     obj(
+                        "containerName",
                         containerName=STRING,
                         mode=one_of("Auto", "Off"),
                         minAllowed=AMOUNTS,
@@ -329,12 +381,12 @@ CUSTOM: Final[dict[str, Shape]] = {
                         oomBumpUpRatio=QUANTITY,
                         oomMinBumpUp=QUANTITY,
                         memoryAggregationIntervalSeconds=at_least(1),
-                        memoryAggregationIntervalCount=at_least(1),
+                        memoryAggregationIntervalCount=at_least(1, "integer"),
                         startupBoost=_BOOST,
                     )
                 )
             ),
-            recommenders=array(obj("name", name=STRING)),
+            recommenders=array(obj("name", name=STRING), most=1),
             startupBoost=_BOOST,
         ),
         status=obj(

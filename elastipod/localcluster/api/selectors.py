@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from elastipod.localcluster.api.naming import why_no_label_value, why_no_qualified_name
+
 Labels = Mapping[str, str]
 
 _SET_TERM: Final = re.compile(r"([^\s,=!()]+)\s+(in|notin)\s+\(([^()]*)\)")
-_TERM: Final = re.compile(r"([^\s,=!()]+)\s*(==|=|!=)\s*([^\s,=!()]*)")
+_TERM: Final = re.compile(r"([^\s,=!()<>]+)\s*(==|=|!=|<|>)\s*([^\s,=!()<>]*)")
 _FIELD_TERM: Final = re.compile(r"([^=!]+)(==|=|!=)(.*)", re.DOTALL)
-_PRESENCE: Final = re.compile(r"(!?)\s*([^\s,=!()]+)")
+_PRESENCE: Final = re.compile(r"(!?)\s*([^\s,=!()<>]+)")
 
 
 class SelectorError(ValueError):
@@ -23,7 +25,7 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term: a key, an operator (In, NotIn, Exists, DoesNotExist) and its values."""
+    """One term: a key, an operator (In, NotIn, Exists, DoesNotExist, Gt, Lt) and its values."""
 
     key: str
     operator: str
@@ -37,6 +39,9 @@ class Requirement:
                 return self.key not in labels or labels[self.key] not in self.values
             case "Exists":
                 return self.key in labels
+            case "Gt" | "Lt":
+                stated, bound = labels.get(self.key, ""), int(next(iter(self.values)))
+                return stated.isdecimal() and (int(stated) > bound if self.operator == "Gt" else int(stated) < bound)
             case _:
                 return self.key not in labels
 
@@ -58,6 +63,7 @@ def parse_label_selector(text: str) -> Selector:
     rest = text.strip()
     while rest:
         requirement, rest = _next_term(rest, text)
+        _check_term(requirement)
         found.append(requirement)
         rest = rest.lstrip()
         if rest:
@@ -74,11 +80,21 @@ def _next_term(rest: str, text: str) -> tuple[Requirement, str]:
         values = frozenset(one.strip() for one in match[3].split(","))
         return Requirement(match[1], "In" if match[2] == "in" else "NotIn", values), rest[match.end() :]
     if match := _TERM.match(rest):
-        operator = "NotIn" if match[2] == "!=" else "In"
+        operator = {"!=": "NotIn", ">": "Gt", "<": "Lt"}.get(match[2], "In")
         return Requirement(match[1], operator, frozenset((match[3],))), rest[match.end() :]
     if match := _PRESENCE.match(rest):
         return Requirement(match[2], "DoesNotExist" if match[1] else "Exists"), rest[match.end() :]
     raise SelectorError(f"unable to parse selector {text[:100]!r}: write it like app=web,tier in (a,b),!old")
+
+
+def _check_term(term: Requirement) -> None:
+    if why := why_no_qualified_name(term.key):
+        raise SelectorError(f'key: Invalid value: "{term.key[:100]}": {why}')
+    for value in term.values:
+        if why := why_no_label_value(value):
+            raise SelectorError(f'values[0][{term.key[:100]}]: Invalid value: "{value[:100]}": {why}')
+        if term.operator in ("Gt", "Lt") and not value.isdecimal():
+            raise SelectorError("values[0]: for 'Gt', 'Lt' operators, the value must be an integer")
 
 
 def selector_of(json: Mapping[str, Any] | None) -> Selector | None:

@@ -164,6 +164,17 @@ class Store:
                 found.append(change)
         return reversed(found)
 
+    def of_kind_at(self, kind: Kind, version: int) -> list[Entry]:
+        """The objects of a kind as of a version that can be replayed, in no order."""
+        found = dict(self._entries.get(kind.id, {}))
+        for change in reversed(list(self.changes_after(version, kind))):
+            key = (change.entry.namespace, change.entry.name)
+            if change.old is None:
+                found.pop(key, None)
+            else:
+                found[key] = change.old
+        return list(found.values())
+
     def subscribe(self, kind: Kind, listener: Callable[[Change], None], only: str | None = None) -> Callable[[], None]:
         """Call the listener within each write of the kind; the answer ends that.
 
@@ -210,6 +221,12 @@ class Store:
                 owned.pop(entry.key, None)
                 if not owned:
                     del self._owned[owner["uid"]]
+
+
+def at_version(entry: Entry, version: int) -> Entry:
+    """An object as it was, told under another version."""
+    json = _versioned(entry.json, version)
+    return _entry(entry.kind, json, _encode(json))
 
 
 def _versioned(json: Json, version: int) -> Json:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from elastipod.localcluster.api.failures import ApiFailure, expired
 from elastipod.localcluster.api.kinds import Kind
 from elastipod.localcluster.api.requests import encode
-from elastipod.localcluster.api.store import Change, Entry, Store
+from elastipod.localcluster.api.store import Change, Entry, Store, at_version
 
 Matches = Callable[[Entry], bool]
 Render = Callable[[Entry], bytes]
@@ -123,6 +123,9 @@ class Watch:
         does = change.type != "DELETED" and self._matches(change.entry)
         if not (did or does):
             return None
+        if change.type != "DELETED" and not does and change.old is not None:
+            # It is told as it was when it was last seen here.
+            return event("DELETED", self._render(at_version(change.old, change.entry.version)))
         kind = "MODIFIED" if did and does else "ADDED" if does else "DELETED"
         return event(kind, self._render(change.entry))
 

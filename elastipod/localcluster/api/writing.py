@@ -14,6 +14,7 @@ import msgspec
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.localcluster.api import defaults, resize, validation
 from elastipod.localcluster.api.admission import Admission
+from elastipod.localcluster.api.decoding import Decoding
 from elastipod.localcluster.api.deletion import Deletion
 from elastipod.localcluster.api.failures import (
     Problem,
@@ -24,9 +25,9 @@ from elastipod.localcluster.api.failures import (
     invalid,
     invalid_value,
     not_found,
+    unnamed,
 )
 from elastipod.localcluster.api.kinds import EVENT, NAMESPACE, Kind
-from elastipod.localcluster.api.patches import without_nulls
 from elastipod.localcluster.api.requests import encode
 from elastipod.localcluster.api.store import Entry, Store
 
@@ -54,9 +55,11 @@ class Writing:
         self._admission = admission
         self._deletion = deletion
 
-    def create(self, kind: Kind, namespace: str, json: Json, *, strict: bool = False, dry_run: bool = False) -> Entry:
+    def create(
+        self, kind: Kind, namespace: str, json: Json, decoding: Decoding | None = None, *, dry_run: bool = False
+    ) -> Entry:
         """A new object. Raises ApiFailure."""
-        validation.check_shape(kind, json, strict=strict)
+        shape_problems = (decoding or Decoding()).check(kind, json, {})
         self._check_envelope(kind, namespace, json)
         meta = self._new_metadata(kind, namespace, json.get("metadata") or {})
         json = {**_envelope(kind), **json, **_envelope(kind), "metadata": meta}
@@ -64,7 +67,7 @@ class Writing:
         defaults.prepare_new(kind, json)
         self._admission.mutate_new(kind, json)
         defaults.complete_new(kind, json)
-        self._check(kind, meta["name"], validation.problems_of_new(kind, json))
+        self._check(kind, meta["name"], validation.problems_of_new(kind, json, shape_problems))
         self._admission.check_new(kind, json)
         if self._store.get(kind, namespace, meta["name"]) is not None:
             raise already_exists(kind.id, meta["name"])
@@ -74,7 +77,8 @@ class Writing:
         self._deletion.collect(entry)
         if kind is EVENT:
             self._forget_old_events()
-        return entry
+        # What is kept of it by others, such as a quota's use, is there already.
+        return self._store.get(kind, entry.namespace, entry.name) or entry
 
     def update(
         self,
@@ -82,10 +86,9 @@ class Writing:
         namespace: str,
         name: str,
         alter: Alter,
+        decoding: Decoding,
         *,
         subresource: str = "",
-        is_patch: bool,
-        strict: bool = False,
         dry_run: bool = False,
     ) -> Entry:
         """An object replaced or patched, or the part of it that a subresource speaks of. Raises ApiFailure."""
@@ -95,28 +98,31 @@ class Writing:
         json = alter(_copy(old))
         if subresource == "status":
             json = {**old.json, **{part: json.get(part) for part in _REPORTED}}
-        validation.check_shape(kind, json, strict=strict, unless_equal=old.json)
+        shape_problems = decoding.check(kind, json, old.json)
         self._check_envelope(kind, namespace, json, name)
         if subresource == "resize":
             json = resize.kept_changes(old.json, json)
             self._admission.mutate_resize(old.json, json)
-        self._check_versions(old, json.get("metadata") or {}, is_patch=is_patch)
+        self._check_versions(old, json.get("metadata") or {}, is_patch=decoding.is_patch)
         json = self._merged_halves(old, json, subresource)
         if json == old.json:
             return old
-        self._check(kind, name, self._problems(kind, old.json, json, subresource))
+        self._check(kind, name, self._problems(kind, old.json, json, subresource, shape_problems))
         if subresource != "status":
-            if _spec(json) != _spec(old.json) and kind.has_generation:
+            if kind.has_generation and _wanted(kind, json) != _wanted(kind, old.json):
                 json["metadata"]["generation"] = old.json["metadata"].get("generation", 0) + 1
             self._admission.check_change(old, json, subresource)
         if dry_run:
             return _unsaved(kind, json)
-        return self._deletion.settle(self._store.put(kind, json))
+        entry = self._deletion.settle(self._store.put(kind, json))
+        return self._store.get(kind, entry.namespace, entry.name) or entry
 
-    def _problems(self, kind: Kind, old: Json, json: Json, subresource: str) -> list[Problem]:
+    def _problems(
+        self, kind: Kind, old: Json, json: Json, subresource: str, shape_problems: list[Problem]
+    ) -> list[Problem]:
         if subresource == "resize":
             return resize.problems_of_resize(old, json)
-        return validation.problems_of_change(kind, old, json, subresource)
+        return validation.problems_of_change(kind, old, json, subresource, shape_problems)
 
     def _merged_halves(self, old: Entry, json: Json, subresource: str) -> Json:
         """The new object with everything that this request can not speak of as it was."""
@@ -147,6 +153,9 @@ class Writing:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
             raise conflict(old.kind.id, old.name, why)
         version = meta.get("resourceVersion")
+        if not version and not is_patch and old.kind.needs_version:
+            problem = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(old.kind.resource.plural, old.kind.resource.group, old.name, [problem])
         if version and version != before["resourceVersion"]:
             raise conflict(old.kind.id, old.name)
 
@@ -155,12 +164,16 @@ class Writing:
         resource = kind.resource
         for field, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
             stated = json.get(field)
+            if not stated and kind.is_custom and not kind.is_volatile:
+                raise bad_request(
+                    f"the object provided is unrecognized (must be of type {resource.kind}): its {field} is missing"
+                )
             if stated and stated != wanted:
                 raise bad_request(f"the {field} in the body ({stated}) does not match the one of the path ({wanted})")
         meta = json.get("metadata") or {}
         if resource.namespaced and meta.get("namespace") and meta["namespace"] != namespace:
             raise bad_request(
-                f"the namespace of the provided object does not match the namespace sent on the request:"
+                "the namespace of the provided object does not match the namespace sent on the request:"
                 f" {meta['namespace']} is not {namespace}"
             )
         if name and meta.get("name") and meta["name"] != name:
@@ -183,16 +196,14 @@ class Writing:
 
     def _new_metadata(self, kind: Kind, namespace: str, stated: Json) -> Json:
         if stated.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise unnamed("resourceVersion should not be set on objects to be created")
         meta = {
             key: value for key, value in stated.items() if key not in (*_SERVER_FIELDS, "managedFields", "selfLink")
         }
         prefix = meta.get("generateName")
         if not meta.get("name") and prefix:
             meta["name"] = self._free_name(kind, namespace, prefix[:_MOST_PREFIX])
-        if not meta.get("name"):
-            problem = Problem("metadata.name", "FieldValueRequired", "name or generateName is required")
-            raise invalid(kind.resource.kind, kind.resource.group, "", [problem])
+        meta.setdefault("name", "")
         if kind.resource.namespaced:
             meta["namespace"] = namespace
         else:
@@ -227,20 +238,8 @@ class Writing:
             self._store.remove(entry)
 
 
-def parsed(body: bytes) -> Json:
-    """A JSON object. Raises ApiFailure."""
-    try:
-        json = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise bad_request(f"the body is no JSON: {error}") from None
-    if not isinstance(json, dict):
-        raise bad_request("the body is no JSON object")
-    return without_nulls(json) if b"null" in body else json
-
-
-def replacing(body: bytes) -> Alter:
+def replacing(wanted: Json) -> Alter:
     """For a PUT: the body as it is."""
-    wanted = parsed(body)
     return lambda _: wanted
 
 
@@ -285,7 +284,7 @@ def binding(entry: Entry, body: Json, at: str) -> Json:
     """The pod bound to the node that a Binding names. Raises ApiFailure."""
     node = (body.get("target") or {}).get("name")
     if not isinstance(node, str) or not node:
-        raise invalid("Binding", "", entry.name, [Problem("target.name", "FieldValueRequired", "")])
+        raise unnamed("target.name: Required value")
     bound = entry.json["spec"].get("nodeName")
     if bound:
         raise conflict("pods/binding", entry.name, f'pod {entry.name} is already assigned to node "{bound}"')
@@ -316,8 +315,14 @@ def _with_status(json: Json, status: Json | None) -> Json:
     return {**rest, "status": status} if status is not None else rest
 
 
-def _spec(json: Json) -> Json:
-    return {key: value for key, value in json.items() if key not in ("metadata", "status")}
+def _wanted(kind: Kind, json: Json) -> Json:
+    """What of an object its generation counts: all but metadata, and status where that is told apart."""
+    found = {
+        key: value for key, value in json.items() if key != "metadata" and (key != "status" or not kind.has_status)
+    }
+    if kind.id == "deployments.apps":
+        found["annotations"] = json["metadata"].get("annotations")
+    return found
 
 
 def _without_empty(meta: Json) -> Json:

@@ -1,0 +1,163 @@
+"""What a pod may say, alone or as a template, and what of it may change.
+
+Owns the rules between a pod's containers and of the pod itself. Those of one container are containervalidation.py's,
+those of a resize resize.py's.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from elastipod.localcluster.api.containervalidation import container_problems, pod_level_problems, resource_problems
+from elastipod.localcluster.api.failures import (
+    Problem,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    not_supported,
+    required,
+)
+from elastipod.localcluster.api.naming import (
+    label_problems,
+    why_no_label,
+    why_no_qualified_name,
+    why_no_subdomain,
+)
+from elastipod.localcluster.api.podspec import pod_amounts
+
+Json = dict[str, Any]
+
+_POD_UPDATE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+
+
+def pod_spec_problems(spec: Json, path: str) -> list[Problem]:
+    """Everything wrong with a pod spec at creation, of a pod or in a template."""
+    problems: list[Problem] = [*_own_problems(spec, path)]
+    if not spec.get("containers"):
+        problems.append(required(f"{path}.containers"))
+    names: set[str] = set()
+    host_ports: set[tuple[Any, ...]] = set()
+    for field in ("containers", "initContainers"):
+        for place, container in enumerate(spec.get(field) or ()):
+            where = f"{path}.{field}[{place}]"
+            problems += container_problems(container, field, spec, where)
+            name = container.get("name")
+            if name in names:
+                problems.append(duplicate(f"{where}.name", name))
+            names.add(name or "")
+            problems += _host_port_problems(container, host_ports, where)
+    names.discard("")
+    return problems + problems_of_pod_level(spec, path)
+
+
+def problems_of_pod_resources(spec: Json) -> list[Problem]:
+    """Everything wrong with the amounts of a pod and of all its containers."""
+    problems: list[Problem] = []
+    for field in ("initContainers", "containers"):
+        for place, container in enumerate(spec.get(field) or ()):
+            problems += resource_problems(container.get("resources") or {}, f"spec.{field}[{place}].resources")
+    return problems + problems_of_pod_level(spec, "spec")
+
+
+def problems_of_pod_level(spec: Json, path: str) -> list[Problem]:
+    """Everything wrong with a pod's own amounts."""
+    if not spec.get("resources"):
+        return []
+    of_containers = {key: value for key, value in spec.items() if key not in ("resources", "overhead")}
+    return [*pod_level_problems(spec, path, {"requests": pod_amounts(of_containers, "requests")})]
+
+
+def _own_problems(spec: Json, path: str) -> Iterator[Problem]:
+    if spec.get("dnsPolicy") not in (None, *_DNS_POLICIES):
+        yield not_supported(f"{path}.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES)
+    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
+        yield required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
+    for field, check in (("hostname", why_no_label), ("subdomain", why_no_label), ("nodeName", why_no_subdomain)):
+        if spec.get(field) and (why := check(spec[field])):
+            yield invalid_value(f"{path}.{field}", spec[field], why)
+    if spec.get("os") and spec["os"].get("name") not in ("linux", "windows"):
+        yield not_supported(f"{path}.os", spec["os"].get("name", ""), ("linux", "windows"))
+    if spec.get("hostPID") and spec.get("shareProcessNamespace"):
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield invalid_value(f"{path}.shareProcessNamespace", True, detail)
+    yield from label_problems(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    for place, gate in enumerate(spec.get("schedulingGates") or ()):
+        if why := why_no_qualified_name(gate.get("name", "")):
+            yield invalid_value(f"{path}.schedulingGates[{place}]", gate.get("name", ""), why)
+    if spec.get("schedulingGates") and spec.get("nodeName"):
+        yield forbidden_field(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
+    yield from _toleration_problems(spec, path)
+    yield from _volume_problems(spec, path)
+
+
+def _toleration_problems(spec: Json, path: str) -> Iterator[Problem]:
+    for place, one in enumerate(spec.get("tolerations") or ()):
+        where, operator, effect = f"{path}.tolerations[{place}]", one.get("operator") or "Equal", one.get("effect")
+        if operator not in ("Equal", "Exists"):
+            yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
+        elif operator == "Equal" and not one.get("key"):
+            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            yield invalid_value(f"{where}.operator", one.get("operator", ""), detail)
+        elif operator == "Exists" and one.get("value"):
+            yield invalid_value(f"{where}.operator", one["value"], "value must be empty when `operator` is 'Exists'")
+        if effect and effect not in _EFFECTS:
+            yield not_supported(f"{where}.effect", effect, _EFFECTS)
+        elif one.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield invalid_value(f"{where}.effect", effect or "", detail)
+
+
+def _volume_problems(spec: Json, path: str) -> Iterator[Problem]:
+    names: set[str] = set()
+    for place, volume in enumerate(spec.get("volumes") or ()):
+        where, name = f"{path}.volumes[{place}]", volume.get("name")
+        if not name:
+            yield required(f"{where}.name")
+        elif why := why_no_label(name):
+            yield invalid_value(f"{where}.name", name, why)
+        elif name in names:
+            yield duplicate(f"{where}.name", name)
+        names.add(name or "")
+        for more in [key for key, value in volume.items() if key != "name" and value is not None][1:]:
+            yield forbidden_field(f"{where}.{more}", "may not specify more than 1 volume type")
+
+
+def _host_port_problems(container: Json, taken: set[tuple[Any, ...]], path: str) -> Iterator[Problem]:
+    for place, port in enumerate(container.get("ports") or ()):
+        if port.get("hostPort"):
+            found = (port.get("protocol") or "TCP", port.get("hostIP") or "", port["hostPort"])
+            if found in taken:
+                yield duplicate(f"{path}.ports[{place}].hostPort", port["hostPort"])
+            taken.add(found)
+
+
+def plain_update_problems(old: Json, new: Json) -> list[Problem]:
+    """A pod's spec through its main resource: images, a deadline, more tolerations; never its resources."""
+    problems: list[Problem] = []
+    munged = {**new}
+    for field in ("containers", "initContainers"):
+        before, after = old.get(field) or [], new.get(field) or []
+        if len(before) != len(after):
+            problems.append(forbidden_field(f"spec.{field}", "pod updates may not add or remove containers"))
+            continue
+        if field in munged:
+            munged[field] = [{**one, "image": past.get("image")} for one, past in zip(after, before, strict=True)]
+    if problems:
+        return problems
+    for field in ("activeDeadlineSeconds", "schedulingGates", "terminationGracePeriodSeconds"):
+        _put_back(munged, old, field)
+    past = old.get("tolerations") or []
+    if (new.get("tolerations") or [])[: len(past)] == past:
+        _put_back(munged, old, "tolerations")
+    return [] if munged == old else [forbidden_field("spec", _POD_UPDATE)]
+
+
+def _put_back(munged: Json, old: Json, field: str) -> None:
+    munged.pop(field, None)
+    if field in old:
+        munged[field] = old[field]
