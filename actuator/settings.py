@@ -34,6 +34,8 @@ class ActuatorSettings:
     """No hold lasts longer; pods with a nearer liveness deadline are let go before it."""
     answer_seconds: float = 1.0
     """So long the API has to accept a raise; then the cgroup is raised first and the request repeated."""
+    node_raises: bool = False
+    """Whether the kubelet raises (cgroup v2), half a second slower; the cgroup goes first only where that is late."""
     settle_seconds: float = 0.25
     """Where there is no hold (cgroup v1), the API is asked when the raises have paused this long."""
     step_fraction: float = 0.25
@@ -102,6 +104,8 @@ class ActuatorSettings:
             most_rescues=self.rescues,
             rescue_window_seconds=self.rescue_window_seconds,
             gap_fraction=self.gap_fraction,
+            budget_seconds=5.0 if self.node_raises else 1.0,
+            node_raises=self.node_raises,
         )
 
     @property

@@ -19,6 +19,8 @@ _PAGE: Final = 4096
 _NEEDED: Final = 0.85
 """Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
 _CACHE_REST_SECONDS: Final = 1.0
+_NODES_SHARE: Final = 0.6
+"""Of the time that a hold gives, the share in which a node that raises has to."""
 RUNGS: Final = 6
 
 
@@ -43,6 +45,10 @@ class SpikeRules:
     """So long after a request of ours the node may still put an older size in force."""
     look_seconds: float = 0.004
     """Between two looks while it may, where there is no hold."""
+    node_raises: bool = False
+    """Whether an accepted raise is left to the node (v2); the cgroup goes first when the node is late."""
+    nudge_seconds: float = 3.0
+    """An accepted raise that the node did not come to in this time is asked again, a little higher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +190,7 @@ class SpikeGuard:
 
     __slots__ = (
         "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_kill_seconds", "_left_to_node",
-        "_limit", "_look_at", "_rescues", "_shown_bytes", "_since", "_steps", "_under_way_until",
+        "_limit", "_look_at", "_nudge_at", "_rescues", "_shown_bytes", "_since", "_steps", "_under_way_until",
         "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "in_force_bytes", "phase", "reason", "rules",
         "spec_bytes", "written_bytes",
     )  # fmt: skip
@@ -215,7 +221,7 @@ class SpikeGuard:
         self.phase = Phase.CALM
         self.reason: Reason | None = None
         self._rescues: deque[float] = deque(rescues, maxlen=max(rules.most_rescues, 1))
-        self._since = self._deadline = self._answer_by = 0.0
+        self._since = self._deadline = self._answer_by = self._nudge_at = 0.0
         self._asked = 0
         self._left_to_node = False
         self._steps = 0
@@ -380,29 +386,46 @@ class SpikeGuard:
         self._under_way_until = now + self.rules.force_seconds
         if not self.holds:
             return [*self._write(now), AskApi(self.written_bytes)]
+        self.phase, self._answer_by = Phase.ASKED, now + self._patience_seconds
         if self._asked <= self.spec_bytes:
             # The spec has it already, and the kubelet is on its way.
-            return self._write(now)
-        # Half of the time in which the kernel would kill, at most.
-        self.phase, self._answer_by = Phase.ASKED, now + min(self.rules.answer_seconds, self._kill_seconds / 2)
+            return self._stated(now)
         return [AskApi(self._asked)]
+
+    @property
+    def _patience_seconds(self) -> float:
+        """How long a raise may take before the cgroup goes first."""
+        if self.rules.node_raises:
+            return min(self.deadline_seconds, self._kill_seconds) * _NODES_SHARE
+        # Half of the time in which the kernel would kill, at most.
+        return min(self.rules.answer_seconds, self._kill_seconds / 2)
 
     def _accepted(self, limit_bytes: int, now: float) -> list[Instruction]:
         self.spec_bytes = limit_bytes
         self._under_way_until = now + self.rules.force_seconds
         if self.phase is not Phase.ASKED or limit_bytes < self._asked:
             return []
-        if self.in_force_bytes is not None and self.in_force_bytes < self.written_bytes:
-            # The node has an earlier raise still to put in force, and would lower what we wrote onto what is in use:
-            # this one is left to it.
-            self._left_to_node = True
-            self._look_soon(now)
-            return []
-        return self._write(now)
+        return self._stated(now)
+
+    def _stated(self, now: float) -> list[Instruction]:
+        """The spec has the limit: it is written, or left to the node."""
+        # A node that has an earlier raise still to put in force would lower what we wrote onto what is in use.
+        is_behind = self.in_force_bytes is not None and self.in_force_bytes < self.written_bytes
+        if not (self.rules.node_raises or is_behind):
+            return self._write(now)
+        self._left_to_node, self._nudge_at = True, now + self.rules.nudge_seconds
+        self._look_soon(now)
+        return []
 
     def _unanswered(self, now: float) -> list[Instruction]:
-        """The API is silent: the cgroup first, the spec when it answers."""
-        return self._write(now) if now >= self._answer_by else []
+        """The API is silent, or the node: the cgroup first. A restarted kubelet comes to what changes sooner than to
+        what it finds, so it is asked again before."""
+        if now >= self._answer_by:
+            return self._write(now)
+        if self._left_to_node and now >= self._nudge_at and self._asked + MIB <= self.ceiling_bytes:
+            self._asked, self._left_to_node = self._asked + MIB, False
+            return [AskApi(self._asked)]
+        return []
 
     def _write(self, now: float) -> list[Instruction]:
         limit = self.written_bytes = max(self._asked, self.written_bytes)

@@ -43,6 +43,10 @@ def full(limit: int = LIMIT, *, high: int | None = None, cache: int = 0, holds: 
     return Seen(MemoryReading(mark, limit, mark if holds and high is None else high, cache))
 
 
+FULL_FOR_NODE = Seen(MemoryReading(LIMIT, LIMIT, LIMIT * 4 // 5))
+"""At the hold, whose gap is wide."""
+
+
 def calm(limit: int = LIMIT) -> Seen:
     return Seen(MemoryReading(limit // 2, limit, limit - gap(limit, RULES)))
 
@@ -189,6 +193,47 @@ def test_on_v2_a_second_raise_is_written_at_once_when_the_first_is_in_force() ->
     [asked] = one.handle(Granted(64 * MIB), 0.2)
     assert isinstance(asked, AskApi)
     assert WriteLimit(asked.limit_bytes) in one.handle(Accepted(asked.limit_bytes), 0.21)
+
+
+def left_to_node(hold_seconds: float = 5.0) -> tuple[SpikeGuard, int]:
+    """A guard whose raise the API accepted at 0.1, and that limit."""
+    rules = SpikeRules(node_raises=True, gap_fraction=0.2, hold_seconds=hold_seconds)
+    one = SpikeGuard(rules, holds=True, spec_bytes=LIMIT, ceiling_bytes=400 * MIB)
+    one.handle(FULL_FOR_NODE, 0.0)
+    [asked] = one.handle(Granted(64 * MIB), 0.0)
+    assert isinstance(asked, AskApi)
+    assert one.handle(Accepted(asked.limit_bytes), 0.1) == []
+    return one, asked.limit_bytes
+
+
+def test_where_the_node_raises_only_the_hold_is_written() -> None:
+    one, asked = left_to_node()
+    assert one.handle(FULL_FOR_NODE, 0.2) == []
+    done = one.handle(Seen(MemoryReading(LIMIT, asked, LIMIT * 4 // 5)), one.next_at)
+    assert [found for found in done if not isinstance(found, WriteHigh | Tell)] == [WriteLimit(asked)]
+    assert reasons(done) == [Reason.RAISED]
+
+
+def test_where_the_node_raises_too_late_the_cgroup_goes_first_and_before_the_hold_ends() -> None:
+    one, asked = left_to_node()
+    assert one.handle(FULL_FOR_NODE, 2.9) == []
+    assert WriteLimit(asked) in one.handle(FULL_FOR_NODE, 3.0)
+
+
+def test_what_the_node_does_not_come_to_is_asked_again_a_little_higher() -> None:
+    one, asked = left_to_node(hold_seconds=30.0)
+    assert one.handle(FULL_FOR_NODE, 3.0) == []
+    assert one.handle(FULL_FOR_NODE, 3.1) == [AskApi(asked + MIB)]
+    assert one.handle(FULL_FOR_NODE, 6.5) == []
+    one.handle(Accepted(asked + MIB), 7.0)
+    assert one.handle(FULL_FOR_NODE, 9.9) == []
+    assert one.handle(FULL_FOR_NODE, 10.0) == [AskApi(asked + 2 * MIB)]
+
+
+def test_what_the_node_does_not_come_to_is_never_asked_above_the_ceiling() -> None:
+    one, asked = left_to_node(hold_seconds=30.0)
+    one.ceiling_bytes = asked
+    assert one.handle(FULL_FOR_NODE, 3.1) == []
 
 
 def test_a_stale_event_raises_nothing() -> None:
