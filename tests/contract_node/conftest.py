@@ -48,7 +48,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    known = {(one.case, one.node): one.why for one in DIFFERENCES}
+    known = {(one.case, one.node): one.why for one in DIFFERENCES if one.case}
     for item in items:
         if isinstance(item, pytest.Function) and "node" in item.fixturenames and hasattr(item, "callspec"):
             why = known.get((item.originalname, str(item.callspec.params.get("node"))))

@@ -78,12 +78,6 @@ class EmbeddedNode(Node):
         self._kubelet.cancel()
         self._runner.run(_ended(self._kubelet))
 
-    def used_memory(self, uid: str, container: str) -> int:
-        pod = self.node.pods.get(uid)
-        track = pod.tracks[container] if pod is not None else None
-        used = self._in_loop(lambda: self.runtime.usage(track.container_id)) if track is not None else None
-        return 0 if used is None else used.memory_bytes
-
     def start_metrics(self) -> None:
         """They are there from the start."""
 
@@ -125,6 +119,10 @@ class SimulatedNode(EmbeddedNode):
         runtime, container = self.runtime, path.rpartition("/")[2]
         return self._in_loop(lambda: runtime.process_id(container)) > 0
 
+    def used_memory(self, path: str) -> int:
+        used = self._in_loop(lambda: self.runtime.usage(path.rpartition("/")[2]))
+        return 0 if used is None else used.memory_bytes
+
 
 class ProcessNode(EmbeddedNode):
     """With processes of this machine in its cgroups."""
@@ -142,6 +140,9 @@ class ProcessNode(EmbeddedNode):
 
     def has_processes(self, path: str) -> bool:
         return bool(self.hands.processes(path))
+
+    def used_memory(self, path: str) -> int:
+        return self.hands.usage(path).memory_bytes
 
 
 @contextmanager

@@ -41,6 +41,8 @@ class Node(ABC):
     name: str
     kind: str
     patience_seconds: float
+    beyond: str = "Infeasible"
+    """Why a resize waits that is larger than the node."""
     notice_seconds: float
     """How long something may have to last, so that the node notices it and a test can answer."""
 
@@ -77,8 +79,8 @@ class Node(ABC):
         """Whether anything runs in a container's cgroup."""
 
     @abstractmethod
-    def used_memory(self, uid: str, container: str) -> int:
-        """What the node believes that a container uses, in bytes; 0 where it does not know."""
+    def used_memory(self, path: str) -> int:
+        """What a container's cgroup has in use, in bytes."""
 
     @abstractmethod
     def start_metrics(self) -> None:
@@ -120,8 +122,9 @@ class Node(ABC):
         return made
 
     def until_used(self, one: "OnePod", memory: int) -> None:
-        """Once the node believes that the pod's `app` uses so much."""
-        self.until(lambda: self.used_memory(one.uid, "app"), lambda used: used >= memory, f"{memory} bytes are used")
+        """Once the pod's `app` uses so much."""
+        group = one.container_group("app")
+        self.until(lambda: self.used_memory(group), lambda used: used >= memory, f"{memory} bytes are used")
 
     def priority(self, name: str, value: int) -> str:
         """A PriorityClass of this value."""
@@ -224,6 +227,11 @@ class OnePod:
 
 
 def is_settled(one: Pod) -> bool:
-    """Whether nothing is left of what was asked for."""
+    """Whether nothing is left of what was asked for, in words and in sizes."""
     seen = one.observed_generation >= one.generation
-    return seen and one.resize_pending is None and one.resize_in_progress is None
+    if not seen or one.resize_pending is not None or one.resize_in_progress is not None:
+        return False
+    sized = one.sized_containers
+    return all(it.allocated in (None, it.requests) and it.actual_limits == it.limits for it in sized) and all(
+        it.actual_requests == it.requests for it in sized
+    )

@@ -14,7 +14,7 @@ from elastipod.localcluster.node.hands import GroupLimits
 from tests.contract_node.nodes import EVENTS, JOBS, METRICS, Json, Node
 from tests.kubernetes.binaries import why_missing
 from tests.kubernetes.cluster import NODE, Cluster
-from tests.localcluster.served import NODES, PODS
+from tests.localcluster.served import PODS
 
 _CLOCK: Final = SystemClock()
 _LOOK_SECONDS: Final = 0.1
@@ -26,6 +26,7 @@ class RealNode(Node):
     name = NODE
     kind = "real"
     patience_seconds = 240.0
+    beyond = "Deferred"
     notice_seconds = 45.0
 
     def __init__(self, cluster: Cluster) -> None:
@@ -59,14 +60,8 @@ class RealNode(Node):
     def has_processes(self, path: str) -> bool:
         return bool(self._hands.processes(path))
 
-    def used_memory(self, uid: str, container: str) -> int:
-        summary = self.done("GET", f"{NODES}/{self.name}/proxy/stats/summary")
-        for pod in summary["pods"]:
-            if pod["podRef"]["uid"] == uid:
-                for one in pod.get("containers") or ():
-                    if one["name"] == container:
-                        return int((one.get("memory") or {}).get("usageBytes", 0))
-        return 0
+    def used_memory(self, path: str) -> int:
+        return self._hands.usage(path).memory_bytes
 
     def start_metrics(self) -> None:
         if why := why_missing("metrics-server"):

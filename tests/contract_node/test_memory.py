@@ -10,7 +10,7 @@ HOLDS = holds(60)
 
 def is_refused(one: Pod) -> bool:
     progress = one.resize_in_progress
-    return progress is not None and progress.reason == "Error"
+    return progress is not None and progress.reason == "Error" and "below current usage" in progress.message
 
 
 def full(node: Node, work: Work = HOLDS) -> OnePod:
@@ -25,8 +25,9 @@ def test_a_limit_is_not_lowered_under_what_is_used(node: Node) -> None:
     web.resize(limits={"memory": "40Mi"})
     told = web.until(is_refused, "it is refused").resize_in_progress
     assert told is not None
-    why = f'attempting to set container "app" memory limit ({40 * MIB}) below current usage ('
-    assert told.message.startswith(f"cannot decrease memory limits: {why}")
+    assert told.message.startswith("cannot decrease memory limits: [")
+    for what in ("pod", 'container "app"'):
+        assert f"attempting to set {what} memory limit ({40 * MIB}) below current usage (" in told.message
     assert told.observed_generation == 2
     app = web.app()
     assert (app.actual_limits, app.restart_count) == (Resources(None, 100 * MIB), 0)
@@ -57,6 +58,7 @@ def test_a_refused_limit_that_is_put_back_is_forgotten(node: Node) -> None:
     web.resize(limits={"memory": "100Mi"})
     assert web.until_settled().observed_generation == 3
     assert (web.app().actual_limits, web.app().restart_count) == (Resources(None, 100 * MIB), 0)
+    assert '"generation":3' in web.until_told("ResizeCompleted").message
 
 
 def test_a_refused_limit_holds_up_what_was_asked_for_with_it(node: Node) -> None:

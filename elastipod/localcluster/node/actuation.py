@@ -72,27 +72,32 @@ def refused_shrink(
     pod: Pod, before: Sizes, after: Sizes, memory_usage: Mapping[str, int | None], used_by_pod: int
 ) -> str:
     """Why memory must not shrink now; empty where it may. `memory_usage` is by container, None where unknown."""
+    why: list[str] = []
+    was, will = pod_group_limits(pod, before).memory_limit_bytes, pod_group_limits(pod, after).memory_limit_bytes
+    if _shrinks(was, will) and used_by_pod >= (will or 0):
+        why.append(f"attempting to set pod memory limit ({will}) below current usage ({used_by_pod})")
     for one in resizable(pod):
         if one.name not in before or one.name not in after or one.name not in memory_usage:
             continue
         was, will = before[one.name].limits.memory_bytes, after[one.name].limits.memory_bytes
-        if not will or (was and will >= was):
-            continue
         used = memory_usage[one.name]
+        if not _shrinks(was, will):
+            continue
         if used is None:
-            return f'cannot decrease memory limits: missing container "{one.name}" memory usage'
-        if used >= will:
-            return (
-                f'cannot decrease memory limits: attempting to set container "{one.name}" memory limit ({will}) '
-                f"below current usage ({used})"
-            )
-    was, will = pod_group_limits(pod, before).memory_limit_bytes, pod_group_limits(pod, after).memory_limit_bytes
-    if was and will and will < was and used_by_pod >= will:
-        return (
-            f"cannot decrease memory limits: attempting to set pod memory limit ({will}) "
-            f"below current usage ({used_by_pod})"
-        )
-    return ""
+            why.append(f'missing container "{one.name}" memory usage')
+        elif used >= (will or 0):
+            # The kubelet tells of the pod's usage here too.
+            text = f'attempting to set container "{one.name}" memory limit ({will}) below current usage ({used_by_pod})'
+            why.append(text)
+    if not why:
+        return ""
+    told = why[0] if len(why) == 1 else f"[{', '.join(why)}]"
+    return f"cannot decrease memory limits: {told}"
+
+
+def _shrinks(was: int | None, will: int | None) -> bool:
+    """Whether a limit is lowered, or set where there was none."""
+    return bool(will) and (not was or (will or 0) < was)
 
 
 def read_back(allocated: Size, in_force: GroupLimits) -> Size:

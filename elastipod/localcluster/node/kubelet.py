@@ -24,6 +24,8 @@ class Pending:
     generation: int
     since: float
     sequence: int
+    cause: str = ""
+    """In the Event's words: `OutOfcpu`, `Infeasible`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,12 @@ class Kubelet:
         entry.looked_at_generation = pod.generation
         refusal = self._refusal(pod, wanted)
         if refusal is not None:
-            self._wait(entry, *refusal, now)
+            reason, message, lack = refusal
+            self._wait(entry, reason, message, now, lack)
             return False
         entry.allocated = wanted
         entry.pending = None
-        entry.progress = Progress(pod.generation, now) if wanted != entry.actuated else None
+        entry.progress = Progress(pod.generation, now)
         return True
 
     def take_back(self, uid: str, allocated: dict[str, Size], why: str, now: float) -> None:
@@ -182,16 +185,18 @@ class Kubelet:
             self._known_requests[entry.pod.uid] = known
         return known[2]
 
-    def _wait(self, entry: Admitted, reason: PendingReason, message: str, now: float) -> None:
+    def _wait(self, entry: Admitted, reason: PendingReason, message: str, now: float, lack: str = "") -> None:
         before = entry.pending
         since, sequence = (before.since, before.sequence) if before is not None else (now, next(self._sequence))
-        entry.pending = Pending(reason, message, entry.pod.generation, since, sequence)
+        cause = f"OutOf{lack}" if lack else str(reason)
+        entry.pending = Pending(reason, message, entry.pod.generation, since, sequence, cause)
 
-    def _refusal(self, pod: Pod, wanted: dict[str, Size]) -> tuple[PendingReason, str] | None:
+    def _refusal(self, pod: Pod, wanted: dict[str, Size]) -> tuple[PendingReason, str, str] | None:
+        """Reason, message, and the resource that is lacking now."""
         if pod.is_mirror:
-            return PendingReason.INFEASIBLE, "In-place resize of static-pods is not supported"
+            return PendingReason.INFEASIBLE, "In-place resize of static-pods is not supported", ""
         if pod.has_pod_level_resources:
-            return PendingReason.INFEASIBLE, "In-place resize of pods with pod-level resources is not supported"
+            return PendingReason.INFEASIBLE, "In-place resize of pods with pod-level resources is not supported", ""
         asked = pod_requests(pod, wanted)
         for name, amount, most in (
             ("memory", asked.memory, self.allocatable.memory),
@@ -199,9 +204,9 @@ class Kubelet:
         ):
             if amount > most:
                 text = f"Node didn't have enough capacity: {name}, requested: {amount}, capacity: {most}"
-                return PendingReason.INFEASIBLE, text
+                return PendingReason.INFEASIBLE, text, ""
         lack = self._lack(pod, wanted)
-        return None if lack is None else (PendingReason.DEFERRED, lack[1])
+        return None if lack is None else (PendingReason.DEFERRED, lack[1], lack[0])
 
     def _lack(self, pod: Pod, sizes: dict[str, Size]) -> tuple[str, str] | None:
         asked, used = pod_requests(pod, sizes), self.allocated_sum(but=pod.uid)

@@ -292,7 +292,7 @@ class LocalNode:
         pod.told_pending = pending
         self._dirty.add(pod.row.uid)
         if pending is not None:
-            text = told(pod, str(pending.reason), pending.message)
+            text = told(pod, pending.cause or str(pending.reason), pending.message)
             await self._recorder.warning(pod.subject, f"Resize{pending.reason}", text)
 
     async def _bring(self, uid: str) -> None:

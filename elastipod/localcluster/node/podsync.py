@@ -65,7 +65,7 @@ class PodSync:
         for action, name in plan.actions:
             await self._do(action, pod, entry, pod.tracks[name])
         changed = False
-        if not is_ending and entry.actuated != entry.allocated:
+        if not is_ending and (entry.actuated != entry.allocated or entry.progress is not None):
             changed = await self._actuate(pod, entry)
             if entry.progress is not None and entry.progress.error:
                 plan.wait_until(now + _RETRY_SECONDS)
