@@ -23,6 +23,8 @@ CONTROLLERS: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 SERVICE_ADDRESS: Final = "10.0.0.1"
 """The address that pods know the API server by."""
+_PROXY: Final = "kube-apiserver-client"
+"""The name that the API server shows to kubelets and to aggregated API servers."""
 LOOPBACK: Final = "127.0.0.1"
 READY_SECONDS: Final = 90.0
 _AUDIT: Final = {
@@ -129,7 +131,7 @@ class ControlPlane:
         addresses = dict.fromkeys((LOOPBACK, SERVICE_ADDRESS, self.node_address))
         alternatives = [*(f"DNS:{name}" for name in names), *(f"IP:{address}" for address in addresses)]
         server = self.authority.issue("apiserver", "/CN=kube-apiserver", alternatives)
-        client = self.authority.issue("client", "/O=system:masters/CN=kube-apiserver-client")
+        client = self.authority.issue("client", f"/O=system:masters/CN={_PROXY}")
         key = self.authority.signing_key("service-accounts")
         authority = self.authority.certificate
         return [
@@ -148,7 +150,9 @@ class ControlPlane:
             f"--token-auth-file={self._token_file()}",
             "--allow-privileged=true",
             "--enable-aggregator-routing=true",
+            f"--client-ca-file={authority}",
             f"--requestheader-client-ca-file={authority}",
+            f"--requestheader-allowed-names={_PROXY}",
             "--requestheader-username-headers=X-Remote-User",
             "--requestheader-group-headers=X-Remote-Group",
             "--requestheader-extra-headers-prefix=X-Remote-Extra-",

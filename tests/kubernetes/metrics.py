@@ -27,6 +27,7 @@ def start_metrics(processes: Processes, calls: Calls, kubeconfig: Path, folder: 
             "--metric-resolution=10s",
             "--kubelet-request-timeout=5s",
             "--kubelet-insecure-tls",
+            "--kubelet-preferred-address-types=InternalIP",
         ],
     )
     for path, body in _objects(address).items():

@@ -69,7 +69,6 @@ def kubelet_config(authority: Path, *, is_v1: bool) -> dict[str, Any]:
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "100Mi"},
         "makeIPTablesUtilChains": False,
-        "localStorageCapacityIsolation": False,
     }
     return config | {"failCgroupV1": False} if is_v1 else config
 

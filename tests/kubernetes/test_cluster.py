@@ -63,7 +63,7 @@ def test_usage_is_told_by_the_metrics_api(cluster: Cluster) -> None:
 
 
 def test_two_at_once_do_not_collide_and_a_killed_one_leaves_nothing(cluster: Cluster, place: Path) -> None:
-    before = _traces()
+    before = _traces("")
     environment = os.environ | {"TMPDIR": str(place)}
     other = subprocess.Popen(
         [sys.executable, "-m", "tests.kubernetes", "up", "--level", "3", "--logs", str(place / "logs")],
@@ -73,6 +73,8 @@ def test_two_at_once_do_not_collide_and_a_killed_one_leaves_nothing(cluster: Clu
     )
     assert other.stdout is not None
     in_other = [str(kubectl()), "--kubeconfig", other.stdout.readline().strip().partition("=")[2]]
+    [folder] = place.glob(f"{PREFIX}*")
+    assert _traces(folder.name) != before
     body = busybox_pod("same", "sleep 600")
     with running(cluster.calls, body) as read:
         subprocess.run([*in_other, "apply", "-f", "-"], input=json.dumps(body), text=True, check=True)
@@ -85,25 +87,25 @@ def test_two_at_once_do_not_collide_and_a_killed_one_leaves_nothing(cluster: Clu
     # Of files and cgroups the next start takes care.
     sweep = [sys.executable, "-c", "from tests.kubernetes.cluster import sweep; sweep()"]
     subprocess.run(sweep, env=environment, check=True)
-    assert _traces() == before
-    assert not list(place.glob(f"{PREFIX}*"))
-
-
-def test_one_that_ends_leaves_nothing(tmp_path: Path) -> None:
-    before = _traces()
-    with Cluster(tmp_path) as ended:
-        assert _traces() != before
-        folder = ended.control_plane.folder
-    assert _traces() == before
+    assert _traces(folder.name) == before
     assert not folder.exists()
 
 
-def _traces() -> dict[str, object]:
-    """What a node leaves on a machine: cgroups, mounts, network devices and namespaces, files, settings."""
+def test_one_that_ends_leaves_nothing(tmp_path: Path) -> None:
+    before = _traces("")
+    with Cluster(tmp_path) as ended:
+        folder = ended.control_plane.folder
+        assert _traces(folder.name) != before
+    assert _traces(folder.name) == before
+    assert not folder.exists()
+
+
+def _traces(name: str) -> dict[str, object]:
+    """What a node leaves on a machine: cgroups and mounts of its name, network devices, files, settings."""
     places = [Path(place) for place in ("/run/netns", "/run/containerd", "/var/lib/cni", "/var/lib/kubelet")]
     return {
-        "cgroups": {str(path) for one in hierarchies() for path in (CGROUPS / one).glob(f"{PREFIX}*")},
-        "mounts": [line for line in Path("/proc/self/mounts").read_text().splitlines() if PREFIX in line],
+        "cgroups": [one for one in hierarchies() if name and (CGROUPS / one / name).exists()],
+        "mounts": [line for line in Path("/proc/self/mounts").read_text().splitlines() if name and name in line],
         "devices": [name for name in os.listdir("/sys/class/net") if name.startswith(("br", "cni", "veth", "tap"))],
         "files": sorted(str(path) for place in places for path in place.glob("*")),
         "settings": [Path(f"/proc/sys/{name}").read_text() for name in ("vm/overcommit_memory", "kernel/panic")],

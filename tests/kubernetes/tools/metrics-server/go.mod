@@ -1,6 +1,6 @@
 module elastipod.dev/tests/metrics-server
 
-go 1.26.8
+go 1.26.0
 
 tool sigs.k8s.io/metrics-server/cmd/metrics-server
 
