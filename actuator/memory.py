@@ -30,9 +30,16 @@ class Target:
     """The highest limit an earlier run wrote and had not seen in the spec."""
     in_force_bytes: int | None = field(default=None, compare=False)
     """The limit that the node says is in force."""
+    is_resizing: bool = field(default=False, compare=False)
+    """Whether the node has a resize of the pod still to put in force."""
     rescues: tuple[float, ...] = ()
     is_leased: bool = False
     """A hold found on it is ours, from an earlier run."""
+
+    @property
+    def on_node(self) -> tuple[int | None, bool]:
+        """What the node says of it, which changes often and is nothing to lease anew for."""
+        return self.in_force_bytes, self.is_resizing
 
 
 class Memory(Protocol):

@@ -94,7 +94,7 @@ class Rescue:
         slot = self._slots.get(target.key)
         if slot is not None:
             slot.target = target
-            slot.guard.shown(target.spec_bytes, target.in_force_bytes)
+            slot.guard.shown(target.spec_bytes, target.in_force_bytes, is_resizing=target.is_resizing)
             slot.guard.ceiling_bytes = target.ceiling_bytes
             return
         guard = SpikeGuard(
@@ -108,6 +108,7 @@ class Rescue:
             rescues=target.rescues,
             now=now,
         )
+        guard.is_resizing = target.is_resizing
         reading = self._memory.reading(target.key)
         if reading is None:
             self._memory.close(target.key)

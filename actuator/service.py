@@ -216,7 +216,7 @@ class Actuator:
             self._forget(key)
         for key, target in wanted.items():
             known = self._targets.get(key)
-            if key in fresh or known is None or known.in_force_bytes != target.in_force_bytes:
+            if key in fresh or known is None or known.on_node != target.on_node:
                 self._targets[key] = target
                 self._watcher.add(target)
         if not self._is_complete:

@@ -189,10 +189,10 @@ class SpikeGuard:
     """
 
     __slots__ = (
-        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_kill_seconds", "_left_to_node",
-        "_limit", "_look_at", "_nudge_at", "_rescues", "_shown_bytes", "_since", "_steps", "_under_way_until",
-        "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "in_force_bytes", "phase", "reason", "rules",
-        "spec_bytes", "written_bytes",
+        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_is_behind", "_kill_seconds",
+        "_left_to_node", "_limit", "_look_at", "_nudge_at", "_rescues", "_shown_bytes", "_since", "_steps",
+        "_under_way_until", "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "in_force_bytes",
+        "is_resizing", "phase", "reason", "rules", "spec_bytes", "written_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -218,12 +218,14 @@ class SpikeGuard:
         self.deadline_seconds = min(rules.hold_seconds, deadline_seconds or rules.hold_seconds)
         self.in_force_bytes: int | None = spec_bytes
         """The limit that the node says is in force; None where it does not say."""
+        self.is_resizing = False
+        """Whether the node has a resize of the pod still to put in force, be it of its CPU."""
         self.phase = Phase.CALM
         self.reason: Reason | None = None
         self._rescues: deque[float] = deque(rescues, maxlen=max(rules.most_rescues, 1))
         self._since = self._deadline = self._answer_by = self._nudge_at = 0.0
         self._asked = 0
-        self._left_to_node = False
+        self._left_to_node = self._is_behind = False
         self._steps = 0
         self._limit: int | None = None
         self._kill_seconds = 0.0
@@ -306,13 +308,14 @@ class SpikeGuard:
         awaited = self._left_to_node if self.holds else self._is_under_way(now)
         self._look_at = now + self.rules.look_seconds if awaited else math.inf
 
-    def shown(self, spec_bytes: int, in_force_bytes: int | None) -> None:
-        """What the cluster shows of the container: its spec, and what the node says is in force."""
+    def shown(self, spec_bytes: int, in_force_bytes: int | None, *, is_resizing: bool = False) -> None:
+        """What the cluster shows of the container: its spec, and what the node says is in force or has still to be."""
         if spec_bytes < self.written_bytes <= self._shown_bytes:
             # The spec had come up to what we wrote: somebody lowered it since.
             self.written_bytes = spec_bytes
         self.spec_bytes = self._shown_bytes = spec_bytes
-        self.in_force_bytes = in_force_bytes
+        self.in_force_bytes, self.is_resizing = in_force_bytes, is_resizing
+        self._is_behind = self._is_behind and is_resizing
 
     def _at(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
         """Where a look at its mark leads to."""
@@ -387,6 +390,8 @@ class SpikeGuard:
         if not self.holds:
             return [*self._write(now), AskApi(self.written_bytes)]
         self.phase, self._answer_by = Phase.ASKED, now + self._patience_seconds
+        # From here on what is under way is our own request.
+        self._is_behind = self.is_resizing
         if self._asked <= self.spec_bytes:
             # The spec has it already, and the kubelet is on its way.
             return self._stated(now)
@@ -409,9 +414,9 @@ class SpikeGuard:
 
     def _stated(self, now: float) -> list[Instruction]:
         """The spec has the limit: it is written, or left to the node."""
-        # A node that has an earlier raise still to put in force would lower what we wrote onto what is in use.
+        # A node that has an earlier size still to put in force would lower what we wrote onto what is in use.
         is_behind = self.in_force_bytes is not None and self.in_force_bytes < self.written_bytes
-        if not (self.rules.node_raises or is_behind):
+        if not (self.rules.node_raises or self._is_behind or is_behind):
             return self._write(now)
         self._left_to_node, self._nudge_at = True, now + self.rules.nudge_seconds
         self._look_soon(now)

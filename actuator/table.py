@@ -11,7 +11,7 @@ from actuator.memory import Target
 from actuator.settings import ActuatorSettings
 from elastipod.api import ElasticPolicy
 from elastipod.owners import workload_told_by
-from elastipod.pods import Container, Pod, QosClass
+from elastipod.pods import Container, Pod, QosClass, ResizeProgress
 from elastipod.policy import EffectivePolicy, SpikeMode, effective_policy
 from elastipod.quantities import QuantityError, stated_memory
 from elastipod.reasons import Reason
@@ -21,6 +21,7 @@ SPIKE_MAX_ANNOTATION: Final = "elastipod.io/memory-spike-max"
 
 _SYSTEM_NODE_CRITICAL: Final = 2_000_001_000
 _PROBE_SHARE: Final = 0.8
+_UNDER_WAY: Final = (ResizeProgress.UNSEEN, ResizeProgress.IN_PROGRESS, ResizeProgress.ERROR)
 
 Locate = Callable[[Pod, Container], tuple[str, str] | None]
 """The groups of a container's pod and of itself; None where they are not there (yet)."""
@@ -152,6 +153,7 @@ def _target(
         priority=pod.priority,
         written_bytes=memo.pending_bytes,
         in_force_bytes=None if container.actual_limits is None else container.actual_limits.memory_bytes,
+        is_resizing=pod.resize_progress in _UNDER_WAY,
         rescues=memo.rescues,
         is_leased=bool(memo.base_bytes),
     )

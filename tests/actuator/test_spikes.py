@@ -185,6 +185,25 @@ def test_on_v2_a_second_raise_is_written_when_the_node_does_not_come_to_it() -> 
     assert WriteLimit(asked.limit_bytes) in one.handle(full(first), 0.2 + RULES.answer_seconds)
 
 
+def test_on_v2_a_raise_is_left_to_the_node_while_it_has_any_older_resize_to_put_in_force() -> None:
+    one = guard()
+    one.shown(LIMIT, LIMIT, is_resizing=True)
+    one.handle(full(), 0.0)
+    [asked] = one.handle(Granted(64 * MIB), 0.0)
+    assert isinstance(asked, AskApi)
+    assert one.handle(Accepted(asked.limit_bytes), 0.1) == []
+    assert reasons(one.handle(full(asked.limit_bytes, high=LIMIT), 0.2)) == [Reason.RAISED]
+
+
+def test_on_v2_a_raise_is_written_at_once_when_what_is_under_way_is_the_raise_itself() -> None:
+    one = guard()
+    one.handle(full(), 0.0)
+    [asked] = one.handle(Granted(64 * MIB), 0.0)
+    assert isinstance(asked, AskApi)
+    one.shown(asked.limit_bytes, LIMIT, is_resizing=True)
+    assert WriteLimit(asked.limit_bytes) in one.handle(Accepted(asked.limit_bytes), 0.1)
+
+
 def test_on_v2_a_second_raise_is_written_at_once_when_the_first_is_in_force() -> None:
     one = guard()
     first = raised_once(one)
