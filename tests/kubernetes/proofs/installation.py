@@ -4,14 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from elastipod import __version__
 from images.build import build
-from images.recipes import IMAGES, NODE, ROOT
+from images.recipes import IMAGES, NODE, ROOT, Image
 from tests.charts.pages import CHART
 from tests.kubernetes.calls import Json
 from tests.kubernetes.cluster import Cluster
@@ -52,14 +52,14 @@ VALUES: Final[Json] = {
 _SECONDS: Final = 120.0
 
 
-def archives() -> list[Path]:
+def archives(images: Sequence[Image] = IMAGES) -> list[Path]:
     """The images' archives; built where the code is newer."""
-    found = [ARCHIVES / f"{image.name}.tar" for image in IMAGES]
+    found = [ARCHIVES / f"{image.name}.tar" for image in images]
     sources = [path for part in ("actuator", "elastipod", "images", "recommender", "updater", "requirements")
                for path in (ROOT / part).rglob("*") if path.is_file() and "__pycache__" not in path.parts]  # fmt: skip
     newest = max(path.stat().st_mtime for path in sources)
     if any(not path.exists() or path.stat().st_mtime < newest for path in found):
-        build(IMAGES, ARCHIVES)
+        build(images, ARCHIVES)
     return found
 
 

@@ -137,6 +137,17 @@ def ends(calls: Calls, began: Iterable[Json]) -> list[Outcome]:
     return outcomes
 
 
+def identities(pods: Iterable[Json]) -> set[tuple[str, int]]:
+    """The containers of pods, sidecars too, and how often each was restarted."""
+    statuses = [
+        one
+        for pod in pods
+        for kind in ("containerStatuses", "initContainerStatuses")
+        for one in pod["status"].get(kind, [])
+    ]
+    return {(one["containerID"], one["restartCount"]) for one in statuses}
+
+
 def remove(calls: Calls, names: Iterable[str]) -> None:
     """Delete pods, until they are gone."""
     for name in names:
