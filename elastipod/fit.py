@@ -6,9 +6,12 @@ allocated counts). Rules: component-helpers' resource.PodRequests of 1.37, and t
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from elastipod.pods import Container, ContainerKind, Node, PendingReason, Pod
 from elastipod.quantities import NOTHING, Resources
+
+_ZERO: Final = Resources(0, 0)
 
 
 def desired(container: Container) -> Resources:
@@ -31,7 +34,7 @@ def pod_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
 
     An init step counts with the sidecars started before it. Unset amounts count as zero.
     """
-    together = sidecars = init_peak = Resources(0, 0)
+    together = sidecars = init_peak = _ZERO
     for container in pod.containers:
         amount = amount_of(container)
         if container.kind is ContainerKind.INIT:
@@ -41,13 +44,15 @@ def pod_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
         if container.kind is ContainerKind.SIDECAR:
             sidecars += amount
             init_peak = init_peak.largest(sidecars)
-    return together.largest(init_peak) + pod.overhead
+    if init_peak is not _ZERO:
+        together = together.largest(init_peak)
+    return together + pod.overhead
 
 
 def reserved(pod: Pod) -> Resources:
     """What the scheduler counts for a pod: max(desired unless infeasible, allocated, actual) of the pod's sums."""
     if pod.is_terminal:
-        return Resources(0, 0)
+        return _ZERO
     held = pod_sum(pod, allocated).largest(pod_sum(pod, actual))
     if pod.resize_pending is not None and pod.resize_pending.reason == PendingReason.INFEASIBLE:
         return held
@@ -79,7 +84,7 @@ class NodeRoom:
 
 def node_room(node: Node, pods: Iterable[Pod], granted: Resources = NOTHING) -> NodeRoom:
     """The room on a node that runs these pods; `granted` is what was promised and does not show yet."""
-    for_scheduler = for_kubelet = Resources(0, 0) + granted
+    for_scheduler = for_kubelet = _ZERO + granted
     for pod in pods:
         if pod.node_name != node.name or pod.is_terminal:
             continue

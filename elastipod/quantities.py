@@ -5,9 +5,10 @@ whole millicores and whole bytes. Reads nothing and knows no object.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 MAX_QUANTITY: Final = 2**63 - 1
 """Larger amounts saturate here, as in apimachinery."""
@@ -28,8 +29,7 @@ class QuantityError(ValueError):
     """A text that is no Kubernetes quantity; the message says what was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True, gc=False):
     """An amount of each resource; None where it is not set."""
 
     cpu_millicores: int | None = None

@@ -61,6 +61,10 @@ def configure_logging(level: str = "info", *, as_json: bool = True, stream: Text
         logging.getLogger(ours).setLevel(level.upper())
 
 
+# json.dumps would make an encoder for each line.
+_to_json: Final = json.JSONEncoder(default=str).encode
+
+
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -72,7 +76,7 @@ class _JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return _to_json(line)
 
 
 class _TextFormatter(logging.Formatter):

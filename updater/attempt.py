@@ -3,9 +3,10 @@
 Owns the words of the state machine; attempts.py owns its rules.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from elastipod.pods import Pod
 from elastipod.reasons import Reason
@@ -29,8 +30,7 @@ class State(StrEnum):
 _UNDER_WAY: Final = frozenset({State.RESERVED, State.REQUESTED, State.DEFERRED, State.IN_PROGRESS})
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True, gc=False):
     """One pod's resize, as it stands."""
 
     key: str
@@ -69,8 +69,7 @@ class Attempt:
 # What happens to an attempt.
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True, gc=False):
     """The plan wants a resize; `fits` tells whether the node has the room, `refusal` what else stands against it."""
 
     resize: Resize
@@ -81,15 +80,13 @@ class Wanted:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True, gc=False):
     """The API server took the request; `pod` is its answer."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True, gc=False):
     """The API server did not take it. `is_permanent` for a refusal of this shape; conflicts are tried again at once."""
 
     key: str
@@ -100,30 +97,26 @@ class Failed:
     retry_after_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True, gc=False):
     """The pod as the cluster shows it."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True, gc=False):
     """A pod whose resize is under way and that no attempt is known of, as after a restart of ours."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Struct, frozen=True, gc=False):
     """The pod was deleted, replaced or has ended."""
 
     key: str
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class RoomFreed:
+class RoomFreed(Struct, frozen=True, gc=False):
     """A pod of the node ended, shrank or left, or the node takes more."""
 
     node: str
@@ -132,15 +125,13 @@ class RoomFreed:
     """The pod that freed it; it is not asked again for its own sake."""
 
 
-@dataclass(frozen=True, slots=True)
-class RulesChanged:
+class RulesChanged(Struct, frozen=True, gc=False):
     """A quota freed, a LimitRange or a disruption budget of the namespace changed."""
 
     namespace: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimeCame:
+class TimeCame(Struct, frozen=True, gc=False):
     """The instant an attempt waited for."""
 
     key: str
@@ -151,37 +142,32 @@ Event = Wanted | Accepted | Failed | Seen | Found | Gone | RoomFreed | RulesChan
 # What is to be done.
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True, gc=False):
     """Ask the API server now; the room is to be granted first."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanAgain:
+class PlanAgain(Struct, frozen=True, gc=False):
     """Decide anew for the pod, now."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class LookAgainAt:
+class LookAgainAt(Struct, frozen=True, gc=False):
     """Come back with TimeCame at an instant."""
 
     key: str
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class PutBack:
+class PutBack(Struct, frozen=True, gc=False):
     """Put the pod's spec back to what is allocated."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(Struct, frozen=True, gc=False):
     """Say what became of it."""
 
     key: str

@@ -7,8 +7,10 @@ Owns one attempt per pod as a state machine: events in, instructions out. Sends 
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from elastipod.backoff import Backoff
 from elastipod.pods import Pod, ResizeProgress

@@ -1,7 +1,7 @@
 """What the updater tells in Kubernetes Events.
 
-Owns its words and its rate: one of a reason about a pod in five minutes. They are a courtesy: a failure to write one
-holds nothing up.
+Owns its words and its rate: one of a reason about a pod in five minutes, and so many a second about what goes as
+wanted. They are a courtesy: a failure to write one holds nothing up.
 """
 
 import asyncio
@@ -38,8 +38,10 @@ _NORMAL: Final = frozenset(
 class Teller:
     """Writes Events about pods."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
-        self._writer = EventWriter(connection, clock, COMPONENT, every_seconds=_EVERY_SECONDS)
+    def __init__(self, connection: Connection, clock: Clock, normal_per_second: float) -> None:
+        self._writer = EventWriter(
+            connection, clock, COMPONENT, every_seconds=_EVERY_SECONDS, normal_per_second=normal_per_second
+        )
         self.failures = 0
 
     async def tell(self, pod: Pod, reason: Reason, message: str = "") -> None:

@@ -54,10 +54,11 @@ class Sender:
     async def send(self, decided_on: Pod, resize: Resize) -> Event:
         """Ask for a resize that was decided on a view of the pod; what became of it."""
         async with self._slots:
-            wishes = has_and_wants(decided_on, resize.sizes)
-            await self._teller.tell(
-                decided_on, resize.reason, f"{wishes}; room for it is granted on node {decided_on.node_name}"
+            granted = (
+                f"{has_and_wants(decided_on, resize.sizes)}; room for it is granted on node {decided_on.node_name}"
             )
+            log.info("resize granted", pod=resize.key, reason=resize.reason.value, message=granted)
+            await self._teller.tell(decided_on, resize.reason, granted)
             pod = self._newest(resize.key)
             if pod is None or pod.uid != resize.uid:
                 return Gone(resize.key, resize.uid)

@@ -126,7 +126,7 @@ class RestConnection(ABC):
         )
         # A connection that went silent is noticed here, as no one else would.
         longest = timeout_seconds + self._watch_grace_seconds
-        async with self._answer(Request("GET", _path(resource, namespace), query), longest) as pieces:
+        async with self._stream(Request("GET", _path(resource, namespace), query), longest) as pieces:
             async for line in _lines(pieces):
                 yield line
 
@@ -164,12 +164,23 @@ class RestConnection(ABC):
         return await self._call(Request("DELETE", _path(resource, namespace, name), body=body))
 
     async def _call(self, request: Request, seconds: float | None = None) -> bytes:
-        async with self._answer(request, seconds or self._call_seconds) as pieces:
-            return _readable(b"".join([piece async for piece in pieces]))
+        """The whole body of a good answer. Raises StatusError for the others."""
+        try:
+            async with asyncio.timeout(seconds or self._call_seconds):
+                answer = await self._good(request)
+                try:
+                    pieces = []
+                    while piece := await answer.read():
+                        pieces.append(piece)
+                finally:
+                    answer.close()
+        except self.failures as error:
+            raise _unreachable(request, error) from error
+        return _readable(b"".join(pieces))
 
     @asynccontextmanager
-    async def _answer(self, request: Request, seconds: float) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
-        """The pieces of a good answer's body; `seconds` are for all of it. Raises StatusError for the others."""
+    async def _stream(self, request: Request, seconds: float) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
+        """The pieces of a good answer's body as they come; `seconds` are for all of it."""
         deadline = asyncio.get_running_loop().time() + seconds
         answer: Answer | None = None
         try:
@@ -177,8 +188,7 @@ class RestConnection(ABC):
                 answer = await self._good(request)
             yield _pieces(answer, deadline)
         except self.failures as error:
-            what = f"{request.method} {request.path}"
-            raise Unreachable(f"{what}: {str(error) or type(error).__name__}") from error
+            raise _unreachable(request, error) from error
         finally:
             if answer is not None:
                 answer.close()
@@ -202,6 +212,10 @@ class RestConnection(ABC):
             finally:
                 answer.close()
         raise AssertionError("the last try ends in an answer or an error")
+
+
+def _unreachable(request: Request, error: Exception) -> Unreachable:
+    return Unreachable(f"{request.method} {request.path}: {str(error) or type(error).__name__}")
 
 
 async def _pieces(answer: Answer, deadline: float) -> AsyncGenerator[bytes, None]:

@@ -13,6 +13,7 @@ from typing import Final
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.localcluster.node.sizes import Size, Sizes, pod_group_limits, resizable
 from elastipod.pods import Container, Pod
+from elastipod.quantities import Resources
 
 _LEAST_CPU_LIMIT: Final = 10
 _LEAST_CPU_REQUEST: Final = 2
@@ -110,10 +111,10 @@ def read_back(allocated: Size, in_force: GroupLimits) -> Size:
     if requests.cpu_millicores is not None and cpu_request is not None:
         both_least = requests.cpu_millicores <= _LEAST_CPU_REQUEST and cpu_request <= _LEAST_CPU_REQUEST
         if not both_least:
-            requests = replace(requests, cpu_millicores=cpu_request)
-    if not (limits.cpu <= _LEAST_CPU_LIMIT and (cpu_limit or 0) <= _LEAST_CPU_LIMIT and limits.cpu_millicores):
-        limits = replace(limits, cpu_millicores=cpu_limit)
-    return Size(requests, replace(limits, memory_bytes=in_force.memory_limit_bytes))
+            requests = Resources(cpu_request, requests.memory_bytes)
+    if limits.cpu <= _LEAST_CPU_LIMIT and (cpu_limit or 0) <= _LEAST_CPU_LIMIT and limits.cpu_millicores:
+        cpu_limit = limits.cpu_millicores
+    return Size(requests, Resources(cpu_limit, in_force.memory_limit_bytes))
 
 
 def _highest(now: GroupLimits, goal: GroupLimits) -> GroupLimits:

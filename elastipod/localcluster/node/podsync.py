@@ -19,6 +19,7 @@ from elastipod.localcluster.node.recorder import Recorder
 from elastipod.localcluster.node.runtime import ContainerSpec, Run, Runtime, RuntimeFailure, StartError
 from elastipod.localcluster.node.sizes import Size, pod_group_limits, resizable
 from elastipod.localcluster.node.statuses import requirements
+from elastipod.quantities import Resources
 
 _RETRY_SECONDS: Final = 10.0
 _START_FAILED: Final = 128
@@ -206,13 +207,13 @@ def _reached(before: Size, goal: Size, in_force: GroupLimits) -> Size:
     size = before
     if in_force.memory_limit_bytes == goal.group_limits.memory_limit_bytes:
         size = Size(
-            replace(size.requests, memory_bytes=goal.requests.memory_bytes),
-            replace(size.limits, memory_bytes=goal.limits.memory_bytes),
+            Resources(size.requests.cpu_millicores, goal.requests.memory_bytes),
+            Resources(size.limits.cpu_millicores, goal.limits.memory_bytes),
         )
     wanted = goal.group_limits
     if replace(in_force, memory_limit_bytes=wanted.memory_limit_bytes) == wanted:
         size = Size(
-            replace(size.requests, cpu_millicores=goal.requests.cpu_millicores),
-            replace(size.limits, cpu_millicores=goal.limits.cpu_millicores),
+            Resources(goal.requests.cpu_millicores, size.requests.memory_bytes),
+            Resources(goal.limits.cpu_millicores, size.limits.memory_bytes),
         )
     return size
