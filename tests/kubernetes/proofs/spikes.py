@@ -114,14 +114,14 @@ def growing_job(cluster: Cluster, name: str, *steps: str) -> Iterator[Growth]:
         yield Growth(cluster, name, began)
 
 
-def wait_running(calls: Calls, count: int, selector: str) -> list[Json]:
+def wait_running(calls: Calls, count: int, selector: str, seconds: float = _SECONDS) -> list[Json]:
     """These pods, once all their containers run."""
 
     def look() -> list[Json]:
         found: list[Json] = calls.get(PODS, labelSelector=selector)["items"]
         return [one for one in found if one["status"]["phase"] == "Running"]
 
-    return wait_for(look, _SECONDS, f"{count} pods of {selector} run", lambda found: len(found) == count)
+    return wait_for(look, seconds, f"{count} pods of {selector} run", lambda found: len(found) == count)
 
 
 def ends(calls: Calls, began: Iterable[Json]) -> list[Outcome]:
