@@ -68,7 +68,7 @@ def test_at_rest_it_takes_little(elastipod: Elastipod, record_property: Callable
                 cpu, memory = parse_cpu(one["usage"]["cpu"]), parse_memory(one["usage"]["memory"])
                 record_property(
                     "figure",
-                    f"real Kubernetes cluster: {one['name']} of {component} at rest: {cpu}m, {memory // MIB} MiB",
+                    f"real Kubernetes cluster: at rest, {component}/{one['name']}: {cpu}m, {memory // MIB} MiB",
                 )
                 assert cpu < 100
                 assert memory < 256 * MIB
