@@ -1,6 +1,6 @@
 module elastipod.dev/tests/vpa
 
-go 1.26.8
+go 1.26.0
 
 tool (
 	k8s.io/autoscaler/vertical-pod-autoscaler/pkg/admission-controller
