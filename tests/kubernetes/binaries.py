@@ -119,17 +119,8 @@ def build(module: Module) -> None:
         print(f"building {name} of {module.path} {module.version} (minutes, once) ...", flush=True)
         unfinished = module.kept / f".{name}.{os.getpid()}"
         try:
-            argv = [
-                "go",
-                "build",
-                "-trimpath",
-                "-ldflags",
-                _linked(module),
-                "-o",
-                str(unfinished),
-                module.programs[name],
-            ]
-            subprocess.run(argv, cwd=module.folder, check=True)
+            argv = ["go", "build", "-trimpath", "-ldflags", _linked(module), "-o", str(unfinished)]
+            subprocess.run([*argv, module.programs[name]], cwd=module.folder, check=True)
             unfinished.rename(module.kept / name)
         finally:
             unfinished.unlink(missing_ok=True)
@@ -159,15 +150,14 @@ def main() -> int:
             print(f"Go is not installed, so these are not built: {', '.join(missing)}.")
             print("Tests that need them will be skipped and say so. Install Go 1.26 (go.dev/dl) for them.")
         return 0
+    failed = 0
     for module in chosen:
         try:
             build(module)
         except subprocess.CalledProcessError as error:
-            print(
-                f"{module.name}: go ended with {error.returncode}; tests that need it will be skipped", file=sys.stderr
-            )
-            return 1
-    return 0
+            failed = 1
+            print(f"{module.name}: go ended with {error.returncode}; its tests will be skipped", file=sys.stderr)
+    return failed
 
 
 if __name__ == "__main__":
