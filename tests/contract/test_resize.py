@@ -312,11 +312,31 @@ async def test_what_an_init_container_states_can_not_be_taken_away(server: Serve
     assert refused == invalid("Pod", "web-0", ("spec.initContainers[0].resources.requests", FORBIDDEN))
 
 
-async def test_a_plain_init_container_is_resized_but_not_by_a_restart(server: Server) -> None:
-    path = await running(server, initContainers=[container_json("init")])
-    wanted = {"spec": {"initContainers": [{"name": "init", "resources": {"requests": {"cpu": "200m"}}}]}}
-    resized = await server.patch(path, wanted)
-    assert resized["spec"]["initContainers"][0]["resources"]["requests"]["cpu"] == "200m"
+INIT = {"spec": {"initContainers": [{"name": "init", "resources": {"requests": {"cpu": "200m"}}}]}}
+POD_LEVEL = {"spec": {"resources": {"requests": {"cpu": "1500m"}, "limits": {"cpu": "1500m"}}}}
+WITH_INIT: Json = {"initContainers": [container_json("init")]}
+WITH_POD_LEVEL: Json = {"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted", "feature"),
+    [
+        (WITH_INIT, INIT, "InPlacePodVerticalScalingInitContainers"),
+        (WITH_POD_LEVEL, POD_LEVEL, "InPlacePodLevelResourcesVerticalScaling"),
+    ],
+    ids=["init", "pod-level"],
+)
+async def test_a_node_declares_what_more_it_can_resize(server: Server, pod: Json, wanted: Json, feature: str) -> None:
+    path = await running(server, **pod)
+    refused = await server.refused("PATCH", path, wanted, content_type=STRATEGIC)
+    assert refused == Refusal(403, "Forbidden", "pods", "web-0")
+    assert f"pod update requires features {feature} which are not available on node" in refused
+    await server.set_status(server.path(kube.NODES, server.unique("n1")), {"declaredFeatures": [feature]})
+    assert (await server.patch(path, wanted))["metadata"]["generation"] == 2
+
+
+async def test_a_plain_init_container_is_not_resized_by_a_restart(server: Server) -> None:
+    path = await running(server, **WITH_INIT)
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
     operation = {"op": "add", "path": "/spec/initContainers/0/resizePolicy", "value": policy}
     refused = await server.refused("PATCH", path, [operation], content_type=JSON_PATCH)
@@ -378,13 +398,6 @@ async def test_a_limit_range_fills_in_at_a_resize(server: Server) -> None:
     await server.post(server.path(kube.LIMIT_RANGES), limit_range(server.namespace, default={"memory": "1Gi"}))
     resized = await server.patch(path, change(requests={"cpu": "200m"}))
     assert resources(resized)["limits"] == {"memory": "1Gi"}
-
-
-async def test_pod_level_resources_are_resized(server: Server) -> None:
-    path = await running(server, resources={"requests": {"cpu": "1"}, "limits": {"cpu": "1"}})
-    wanted = {"spec": {"resources": {"requests": {"cpu": "1500m"}, "limits": {"cpu": "1500m"}}}}
-    answer = await server.call("PATCH", path, wanted, content_type=STRATEGIC)
-    assert (answer.code, answer.json.get("reason")) in ((200, None), (403, "Forbidden"))
 
 
 async def test_pod_level_resources_are_not_taken_away(server: Server) -> None:

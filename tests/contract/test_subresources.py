@@ -58,6 +58,9 @@ async def test_a_status_is_written_alone(server: Server, sample: Sample) -> None
     told = await server.patch(f"{path}/status", change, MERGE)
     assert {key: told["status"][key] for key in status} == status
     assert told.get("spec") == made.get("spec")
+    # Built-in kinds take labels along, except that a Deployment does not.
+    takes_labels = not sample.is_custom and sample.resource is not kube.DEPLOYMENTS
+    assert ("case" in told["metadata"].get("labels", {})) is takes_labels
     assert told["metadata"].get("generation") == made["metadata"].get("generation")
     assert await server.get(f"{path}/status") == await server.get(path) == told
 

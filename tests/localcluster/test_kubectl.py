@@ -288,6 +288,14 @@ async def test_rollout_status_and_wait_end_when_it_is_so(tmp_path: Path) -> None
         assert "condition met" in await kubectl("wait", "pod/web-0", "--for=condition=Ready", "--timeout=5s")
 
 
+async def test_autoscale_and_undo_speak_to_the_server(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as kubectl:
+        await kubectl.has(kube.DEPLOYMENTS, deployment_json())
+        assert "autoscaled" in await kubectl("autoscale", "deploy/web", "--min=1", "--max=3", "--cpu=60%")
+        assert "cpu: <unknown>/60%" in await kubectl("get", "hpa", "web")
+        assert "no rollout history" in await kubectl.refused("rollout", "undo", "deploy/web")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -18,7 +18,12 @@ def burstable(**more: Any) -> Json:
 def served(pod: Json, **status: Any) -> Served:
     """A server with a node and a running pod on it."""
     server = Served()
-    server.post(NODES, node_json("n1", cpu="2", memory="4Gi"))
+    node = node_json("n1", cpu="2", memory="4Gi")
+    node["status"]["declaredFeatures"] = [
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+    ]
+    server.post(NODES, node)
     server.put_pod(pod, {**running_status(pod), **status})
     return server
 

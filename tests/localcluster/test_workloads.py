@@ -94,6 +94,28 @@ def test_a_deployment_rolls_over_without_falling_below_what_it_must_have() -> No
     in_a_cluster(flow)
 
 
+def test_a_deployment_s_templates_are_numbered_as_they_come() -> None:
+    async def flow(here: OneNode) -> None:
+        def numbers(found: list[Json]) -> dict[str, str]:
+            return {
+                one["spec"]["template"]["spec"]["containers"][0]["image"]: one["metadata"]["annotations"][
+                    "deployment.kubernetes.io/revision"
+                ]
+                for one in found
+            }
+
+        await here.create(DEPLOYMENTS, workload(DEPLOYMENTS, "web", replicas=1))
+        for image, number in (("registry.local/app:1", "1"), ("app:2", "2"), ("registry.local/app:1", "3")):
+            containers = [{**container_json(), "image": image}]
+            await change(here, DEPLOYMENTS, "web", {"template": {"spec": {"containers": containers}}})
+            await asyncio.sleep(5)
+            sets = json.loads(await here.connection.list(REPLICA_SETS, namespace="default"))["items"]
+            assert numbers(sets)[image] == number
+            assert numbers([await read(here, DEPLOYMENTS, "web")])[image] == number
+
+    in_a_cluster(flow)
+
+
 def test_a_lost_pod_is_replaced() -> None:
     async def flow(here: OneNode) -> None:
         await here.create(DEPLOYMENTS, workload(DEPLOYMENTS, "web", replicas=2))

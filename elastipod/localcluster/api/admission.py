@@ -63,6 +63,7 @@ class Admission:
             return
         if not old.json["metadata"].get("deletionTimestamp"):
             self._check_limit_ranges(json)
+        self._check_features(old.json, json)
         self._check_node(old.json, json)
         self._quotas.check(json, old)
 
@@ -125,6 +126,17 @@ class Admission:
             shown = wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]"
             raise forbidden("pods", json["metadata"]["name"], shown)
 
+    def _check_features(self, old: Json, json: Json) -> None:
+        """A node must have declared that it can resize more than containers (1.36 and later)."""
+        node = self._store.get(NODE, "", json["spec"].get("nodeName") or "")
+        if node is None:
+            return
+        declared = (node.json.get("status") or {}).get("declaredFeatures") or ()
+        if missing := [one for one in _features_of_resize(old["spec"], json["spec"]) if one not in declared]:
+            shown = ", ".join(missing)
+            why = f'pod update requires features {shown} which are not available on node "{node.name}"'
+            raise forbidden("pods", json["metadata"]["name"], why)
+
     def _check_node(self, old: Json, json: Json) -> None:
         """A resize beyond what the node could ever give is refused at once (1.36 and later)."""
         node_name = json["spec"].get("nodeName")
@@ -145,6 +157,14 @@ class Admission:
                     f" requested: {-(-wanted[key] // unit)}, allocatable: {nano(allocatable[key]) // unit}"
                 )
                 raise forbidden("pods", name, why, [{"reason": "NodeCapacity", "message": why}])
+
+
+def _features_of_resize(old: Json, new: Json) -> Iterator[str]:
+    if (old.get("resources") or {}) != (new.get("resources") or {}):
+        yield "InPlacePodLevelResourcesVerticalScaling"
+    pairs = zip(old.get("initContainers") or (), new.get("initContainers") or (), strict=False)
+    if any(one.get("resources") != other.get("resources") for one, other in pairs if not is_sidecar(other)):
+        yield "InPlacePodVerticalScalingInitContainers"
 
 
 def _set_tolerations(spec: Json) -> None:

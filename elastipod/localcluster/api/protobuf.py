@@ -61,6 +61,15 @@ _MESSAGES: Final[Mapping[str, Fields]] = {
     "CronJob": _fields("1 metadata ObjectMeta, 2 spec CronJobSpec, 3 status Empty"),
     "CronJobSpec": _fields("1 schedule string, 3 concurrencyPolicy string, 5 jobTemplate JobTemplateSpec"),
     "JobTemplateSpec": _fields("1 metadata ObjectMeta, 2 spec JobSpec"),
+    "HorizontalPodAutoscaler": _fields("1 metadata ObjectMeta, 2 spec ScalerSpec, 3 status ScalerStatus"),
+    "ScalerSpec": _fields(
+        "1 scaleTargetRef CrossVersionObjectReference, 2 minReplicas int, 3 maxReplicas int, 4 metrics []MetricSpec"
+    ),
+    "ScalerStatus": _fields("3 currentReplicas int, 4 desiredReplicas int"),
+    "CrossVersionObjectReference": _fields("1 kind string, 2 name string, 3 apiVersion string"),
+    "MetricSpec": _fields("1 type string, 4 resource ResourceMetricSource"),
+    "ResourceMetricSource": _fields("1 name string, 2 target MetricTarget"),
+    "MetricTarget": _fields("1 type string, 2 value Quantity, 3 averageValue Quantity, 4 averageUtilization int"),
     "PodTemplateSpec": _fields("1 metadata ObjectMeta, 2 spec PodSpec"),
     "PodSpec": _fields(
         "2 containers []Container, 3 restartPolicy string, 4 terminationGracePeriodSeconds int, 6 dnsPolicy string,"
@@ -93,6 +102,7 @@ _KINDS: Final = (
         "Deployment",
         "Job",
         "CronJob",
+        "HorizontalPodAutoscaler",
     ),
     *("Eviction", "DeleteOptions"),
 )

@@ -127,7 +127,8 @@ class Writing:
     def _merged_halves(self, old: Entry, json: Json, subresource: str) -> Json:
         """The new object with everything that this request can not speak of as it was."""
         if subresource == "status":
-            return _with_status(old.json, defaults.kept_status(old.kind, old.json.get("status"), json.get("status")))
+            told = _with_status(old.json, defaults.kept_status(old.kind, old.json.get("status"), json.get("status")))
+            return told if old.kind.is_custom else {**told, "metadata": _told_metadata(old, json)}
         meta = dict(json.get("metadata") or {})
         before = old.json["metadata"]
         for field in _SERVER_FIELDS:
@@ -313,6 +314,14 @@ def _unsaved(kind: Kind, json: Json) -> Entry:
 def _with_status(json: Json, status: Json | None) -> Json:
     rest = {key: value for key, value in json.items() if key != "status"}
     return {**rest, "status": status} if status is not None else rest
+
+
+def _told_metadata(old: Entry, json: Json) -> Json:
+    """What comes with a status report: of a built-in kind labels, annotations and finalizers too."""
+    before, after = old.json["metadata"], json.get("metadata") or {}
+    told = ("annotations", "finalizers") if old.kind.id == "deployments.apps" else ("labels", "annotations", "finalizers")
+    kept = {key: value for key, value in before.items() if key not in told}
+    return kept | {key: after[key] for key in told if after.get(key)}
 
 
 def _wanted(kind: Kind, json: Json) -> Json:

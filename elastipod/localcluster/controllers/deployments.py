@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from elastipod.kube.resources import DEPLOYMENTS, REPLICA_SETS
+from elastipod.kube.resources import DEPLOYMENTS, REPLICA_SETS, ResourceType
 from elastipod.localcluster.controllers.actions import (
     Create,
     Decision,
@@ -32,14 +32,30 @@ def decide(deployment: Json, all_sets: Iterable[Json], now: str) -> Decision:
     newest = next((one for one in sets if (one["metadata"].get("labels") or {}).get(_HASH) == hashed), None)
     old = [one for one in sets if one is not newest]
     if not is_ending(deployment) and not spec.get("paused"):
+        revision = max(map(_revision, old), default=0) + 1
         if newest is None:
             first = _replicas_at_first(spec, old)
-            found.actions.append(Create(REPLICA_SETS, _new_set(deployment, hashed, first, len(sets) + 1)))
+            found.actions.append(Create(REPLICA_SETS, _new_set(deployment, hashed, first, revision)))
         else:
             _roll(spec, newest, old, found)
+            revision = max(_revision(newest), revision)
+            _number(REPLICA_SETS, newest, revision, found)
+        _number(DEPLOYMENTS, deployment, revision, found)
         _drop_history(spec, old, found)
     _tell(deployment, newest, sets, found, now)
     return found
+
+
+def _revision(json: Json) -> int:
+    """Which template in a row it is; what `kubectl rollout undo` goes back by."""
+    stated = (json["metadata"].get("annotations") or {}).get(_REVISION, "")
+    return int(stated) if stated.isdecimal() else 0
+
+
+def _number(resource: ResourceType, json: Json, revision: int, found: Decision) -> None:
+    if _revision(json) != revision:
+        body = {"metadata": {"annotations": {_REVISION: str(revision)}}}
+        found.actions.append(Patch(resource, json, body, "status"))
 
 
 def _replicas_at_first(spec: Json, old: list[Json]) -> int:

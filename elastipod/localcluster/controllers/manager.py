@@ -156,7 +156,7 @@ class Controllers:
                 await self._recorder.normal(_subject(owner, plural), "SuccessfulDelete", text)
             case Patch(resource, json, body, subresource):
                 meta = json["metadata"]
-                patch = msgspec.json.encode({**body, "metadata": {"uid": meta["uid"]}})
+                patch = msgspec.json.encode({**body, "metadata": {**body.get("metadata", {}), "uid": meta["uid"]}})
                 try:
                     await self._connection.patch(
                         resource,

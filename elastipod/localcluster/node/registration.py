@@ -124,6 +124,7 @@ class Registration:
                 {"type": "InternalIP", "address": "127.0.0.1"},
                 {"type": "Hostname", "address": settings.name},
             ],
+            "declaredFeatures": ["InPlacePodVerticalScalingInitContainers"],
             "nodeInfo": {
                 "kubeletVersion": KUBELET_VERSION,
                 "containerRuntimeVersion": f"elastipod://{self._enforcement.replace(' ', '-')}",
