@@ -1,0 +1,108 @@
+"""What the embedded API server does not do as a real one does, and why; docs/local-apiserver.md tells the same.
+
+Everything else is the contract. A difference that is not here is a fault.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unserved:
+    """A request that a real server takes and the embedded one refuses by name."""
+
+    what: str
+    """As the documentation has it."""
+    method: str
+    path: str
+    code: int
+    says: str
+    body: Any = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    query: dict[str, str] = field(default_factory=dict)
+
+
+NAMESPACE = "/api/v1/namespaces/default"
+POD = f"{NAMESPACE}/pods/web-0"
+CONFIG_MAP = {"metadata": {"name": "it"}}
+JOB_TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}
+APPLY = "application/apply-patch+yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+SECRET = b"k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Secret"
+
+
+def _quota(**spec: Any) -> Json:
+    return {"metadata": {"name": "it"}, "spec": spec}
+
+
+UNSERVED: Final = (
+    Unserved("server-side apply", "PATCH", POD, 415, "server-side apply is not served", {}, APPLY),
+    *(
+        Unserved(f"`pods/{name}`", "POST", f"{POD}/{name}", 501, f"pods/{name} is not served", {})
+        for name in ("exec", "attach", "portforward", "proxy", "ephemeralcontainers")
+    ),
+    Unserved(
+        "access reviews",
+        *("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", 404, "access reviews are not served"),
+        {},
+    ),
+    Unserved(
+        "token reviews", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", 404, "token reviews are not served", {}
+    ),
+    Unserved(
+        "further custom kinds",
+        *("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", 404, "further kinds can not be defined"),
+        {},
+    ),
+    Unserved("OpenAPI v2", "GET", "/openapi/v2", 404, "OpenAPI v2 is not served"),
+    Unserved("other kinds", "GET", f"{NAMESPACE}/secrets", 404, "could not find the requested resource"),
+    Unserved("answers as YAML", "GET", f"{NAMESPACE}/pods", 406, "not to be had", accept="application/yaml"),
+    Unserved("answers as protobuf", "GET", f"{NAMESPACE}/pods", 406, "not to be had", accept=PROTOBUF),
+    Unserved(
+        "protobuf of what no `kubectl create` sends",
+        *("POST", f"{NAMESPACE}/configmaps", 415, "is not taken as protobuf", SECRET, PROTOBUF),
+    ),
+    Unserved(
+        "YAML aliases",
+        *("POST", f"{NAMESPACE}/configmaps", 400, "aliases are not served"),
+        *(b"metadata: {name: it, labels: &a {x: y}, annotations: *a}", "application/yaml"),
+    ),
+    Unserved(
+        "Indexed jobs",
+        *("POST", "/apis/batch/v1/namespaces/default/jobs", 422, "Indexed jobs are not served"),
+        {"metadata": {"name": "it"}, "spec": {"completionMode": "Indexed", "completions": 2, "template": JOB_TEMPLATE}},
+    ),
+    Unserved(
+        "quotas of other resources",
+        *("POST", f"{NAMESPACE}/resourcequotas", 422, "is not counted by the local cluster"),
+        _quota(hard={"services": "1"}),
+    ),
+    Unserved(
+        "scopes of quotas",
+        *("POST", f"{NAMESPACE}/resourcequotas", 422, "scopes are not served"),
+        _quota(hard={"pods": "1"}, scopes=["BestEffort"]),
+    ),
+    Unserved(
+        "watches of measurements",
+        *("GET", "/apis/metrics.k8s.io/v1beta1/nodes", 405, "can not be watched"),
+        query={"watch": "true"},
+    ),
+)
+
+OTHERWISE: Final = {
+    "Field managers": "`managedFields` are not kept, as there is no server-side apply.",
+    "Rights": "Whoever has the cluster's token may do everything: there is no RBAC.",
+    "Service accounts": "There are none: pods get no token and no volume for it.",
+    "Addresses": "Services get no cluster IP: nothing routes to one.",
+    "Controllers": "What a garbage collector, a namespace or a quota controller does later is done within the request.",
+    "Empty parts": "`status: {}` is left out where there is nothing to tell.",
+    "Nulls": "A null in a map of texts is as good as absent; Kubernetes keeps it as an empty text.",
+    "Versions to come": "A watch from a version that is still to come is told 410 at once: the cluster was made anew.",
+    "Forgotten versions": "Lists and watches go back 20,000 changes; Kubernetes goes back some minutes.",
+    "Protobuf of custom kinds": "It is refused with 415; Kubernetes 1.37.2 fails over it without an answer.",
+    "Schemas": "OpenAPI v3 holds what kubectl needs to leave validation to the server, not what `explain` shows.",
+}
+"""What differs without a refusal: why, or what is to be seen."""
