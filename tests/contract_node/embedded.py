@@ -28,7 +28,7 @@ from elastipod.localcluster.node.runtime import Runtime
 from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.localcluster.simulation.virtualtime import VirtualTimeLoop
 from elastipod.quantities import Resources
-from tests.contract_node.nodes import Json, Node
+from tests.contract_node.nodes import Json, KernelNode, Node
 from tests.contract_node.workers import MIB
 from tests.localcluster.served import NODES
 
@@ -99,7 +99,6 @@ class EmbeddedNode(Node):
 class SimulatedNode(EmbeddedNode):
     """In thought, and in virtual time."""
 
-    kind = "simulated"
     patience_seconds = 600.0
     notice_seconds = 5.0
 
@@ -124,25 +123,11 @@ class SimulatedNode(EmbeddedNode):
         return 0 if used is None else used.memory_bytes
 
 
-class ProcessNode(EmbeddedNode):
+class ProcessNode(KernelNode, EmbeddedNode):
     """With processes of this machine in its cgroups."""
 
-    kind = "processes"
     patience_seconds = 60.0
     notice_seconds = 5.0
-    hands: NodeHands
-
-    def group(self, path: str) -> GroupLimits:
-        return self.hands.read(path)
-
-    def has_group(self, path: str) -> bool:
-        return self.hands.exists(path)
-
-    def has_processes(self, path: str) -> bool:
-        return bool(self.hands.processes(path))
-
-    def used_memory(self, path: str) -> int:
-        return self.hands.usage(path).memory_bytes
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from actuator.nodehands import NodeHands
 from elastipod.kube.rows import decode_node, decode_pod
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.pods import Container, Pod, QosClass
@@ -39,7 +40,6 @@ class Node(ABC):
     """One node, and the API server that it works for."""
 
     name: str
-    kind: str
     patience_seconds: float
     beyond: str = "Infeasible"
     """Why a resize waits that is larger than the node."""
@@ -131,6 +131,24 @@ class Node(ABC):
         code, json = self.call("POST", PRIORITIES, {"metadata": {"name": name}, "value": value})
         assert code in (201, 409), json
         return name
+
+
+class KernelNode(Node):
+    """With the cgroups of a kernel."""
+
+    hands: NodeHands
+
+    def group(self, path: str) -> GroupLimits:
+        return self.hands.read(path)
+
+    def has_group(self, path: str) -> bool:
+        return self.hands.exists(path)
+
+    def has_processes(self, path: str) -> bool:
+        return bool(self.hands.processes(path))
+
+    def used_memory(self, path: str) -> int:
+        return self.hands.usage(path).memory_bytes
 
 
 class OnePod:

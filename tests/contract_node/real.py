@@ -10,8 +10,7 @@ import pytest
 
 from actuator.nodehands import NodeHands
 from elastipod.clock import SystemClock
-from elastipod.localcluster.node.hands import GroupLimits
-from tests.contract_node.nodes import EVENTS, JOBS, METRICS, Json, Node
+from tests.contract_node.nodes import EVENTS, JOBS, METRICS, Json, KernelNode
 from tests.kubernetes.binaries import why_missing
 from tests.kubernetes.cluster import NODE, Cluster
 from tests.localcluster.served import PODS
@@ -20,18 +19,17 @@ _CLOCK: Final = SystemClock()
 _LOOK_SECONDS: Final = 0.1
 
 
-class RealNode(Node):
+class RealNode(KernelNode):
     """The node of a `Cluster`."""
 
     name = NODE
-    kind = "real"
     patience_seconds = 240.0
     beyond = "Deferred"
-    notice_seconds = 45.0
+    notice_seconds = 20.0
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._hands = NodeHands(parent=cluster.control_plane.folder.name)
+        self.hands = NodeHands(parent=cluster.control_plane.folder.name)
         self._runs = True
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "", **query: str) -> tuple[int, Json]:
@@ -50,18 +48,6 @@ class RealNode(Node):
     def start_kubelet(self) -> None:
         self._cluster.start_kubelet()
         self._runs = True
-
-    def group(self, path: str) -> GroupLimits:
-        return self._hands.read(path)
-
-    def has_group(self, path: str) -> bool:
-        return self._hands.exists(path)
-
-    def has_processes(self, path: str) -> bool:
-        return bool(self._hands.processes(path))
-
-    def used_memory(self, path: str) -> int:
-        return self._hands.usage(path).memory_bytes
 
     def start_metrics(self) -> None:
         if why := why_missing("metrics-server"):
@@ -82,4 +68,4 @@ class RealNode(Node):
 
     def _groups(self) -> list[str]:
         levels = ("kubepods", "kubepods/burstable", "kubepods/besteffort")
-        return [name for level in levels for name in self._hands.children(level) if name.startswith("pod")]
+        return [name for level in levels for name in self.hands.children(level) if name.startswith("pod")]
