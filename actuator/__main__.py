@@ -62,6 +62,7 @@ class Node:
             guard_raises=lambda: take_note(settings.state_folder),
             direct=DirectMode(fs, journal, around.clock) if settings.direct else None,
             lower=Lowering(fs, around.clock).step,
+            lacks=around.lacks,
             release=lambda record: _release(settings.cgroup_root, record),
         )
         gc.freeze()

@@ -16,7 +16,7 @@ from actuator.spikes import Accepted, Refused
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.kube.errors import BadRequest, Conflict, Forbidden, Invalid, KubeError, NotFound, StatusError
+from elastipod.kube.errors import BadRequest, Conflict, Forbidden, Invalid, KubeError, NotFound, NotServed, StatusError
 from elastipod.kube.resources import PODS
 from elastipod.pods import Container, Pod, QosClass
 from elastipod.reasons import Reason
@@ -146,6 +146,8 @@ def raise_body(pod: Pod, container: Container, limit_bytes: int) -> bytes:
 def refusal(error: KubeError) -> Reason | None:
     """Why the answer is no, for good; None where asking again may help."""
     match error:
+        case NotServed():
+            return Reason.NOT_SERVED
         case NotFound():
             return Reason.POD_GONE
         case Conflict() if "uid" in error.message.lower():

@@ -27,6 +27,7 @@ from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES, NODES, PODS
 from elastipod.kube.rows import BadObject, decode_node, decode_pod
@@ -84,12 +85,13 @@ class Actuator:
         direct: DirectMode | None = None,
         lower: Callable[[str, str, int], ShrinkStep] | None = None,
         spread: random.Random | None = None,
+        lacks: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self._settings, self._clock, self._watcher, self._locate = settings, clock, watcher, locate
         self._address, self._connection, self._guard_restores = address, connection, guard_restores
-        self._guard_raises = guard_raises
+        self._guard_raises, self._lacks = guard_raises, lacks
         self._numbers = Numbers(metrics or Metrics())
         self._teller = Teller(connection, clock, settings.node_name)
         backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.5)
@@ -153,6 +155,8 @@ class Actuator:
         self._loop = asyncio.get_running_loop()
         if not self._pods.synced:
             self._clock_again()
+            if self._lacks():
+                await self._teller.tell_node(self._status())
             return
         if self._changed:
             self._changed = False
@@ -182,14 +186,16 @@ class Actuator:
         node = self._node.items.get(self._settings.node_name)
         if self._direct is None or node is None:
             return status
-        raw = await self._connection.get(NODES, None, self._settings.node_name)
         try:
+            raw = await self._connection.get(NODES, None, self._settings.node_name)
             report = await asyncio.to_thread(
                 self._direct.run, list(self._pods.items.values()), node, decode_node(raw).allocatable, self._located
             )
-        except OSError as error:
+        except (OSError, KubeError) as error:
             log.warning("direct mode stands still", error=str(error))
-            return msgspec.structs.replace(status, message=f"direct mode: {error.strerror or error}")
+            return msgspec.structs.replace(
+                status, message="; ".join(filter(None, (status.message, f"direct mode: {error}")))
+            )
         return msgspec.structs.replace(status, allocated=report.allocated or None, actual=report.actual or None)
 
     def _decide(self) -> None:
@@ -390,7 +396,7 @@ class Actuator:
             cgroup_version=self._watcher.enforcement,
             spike_protection="Off" if self._leases.problem or not self._settings.memory_spike_allowed else mode,
             address=self._address,
-            message=self._leases.problem,
+            message="; ".join(filter(None, (self._leases.problem, *self._lacks()))),
         )
 
 

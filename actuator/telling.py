@@ -84,10 +84,18 @@ class Teller:
             log.info("event not written", pod=pod.key, reason=told.reason.value, error=str(error))
 
     async def tell_node(self, status: ElasticNodeStatus) -> None:
-        """The node's status, when it says something new or the last is old. Raises KubeError."""
+        """The node's status, when it says something new or the last is old; what could not be written is next time."""
         now = self._clock.now()
         if status == self._status and now - self._status_at < HEARTBEAT_SECONDS:
             return
+        try:
+            await self._write(status, now)
+        except KubeError as error:
+            log.warning("node status not written", node=self._node, error=str(error))
+            return
+        self._status, self._status_at = status, now
+
+    async def _write(self, status: ElasticNodeStatus, now: float) -> None:
         stamped = msgspec.structs.replace(status, last_heartbeat=to_rfc3339(now))
         # What is no longer said has to be taken away.
         fields = {"message": "", "allocated": None, "actual": None} | msgspec.to_builtins(stamped)
@@ -106,7 +114,6 @@ class Teller:
             except Conflict:
                 log.info("elastic node exists already", node=self._node)
             await self._patch(body)
-        self._status, self._status_at = status, now
 
     async def _patch(self, body: bytes) -> None:
         await self._connection.patch(

@@ -46,6 +46,8 @@ class Health:
     last_error: str = ""
     is_standing_by: bool = False
     """Another leads: there is nothing to run, and nothing is wrong."""
+    lacks: Callable[[], tuple[str, ...]] = tuple
+    """What the cluster withholds: a right, a kind. The rest goes on."""
 
     def is_alive(self, now: float) -> bool:
         """Whether a run succeeded within five intervals, or the part is at work for less, or not yet."""

@@ -19,6 +19,7 @@ from elastipod.kube.access import Access, AccessError, load_access
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.holders import has_ended, own_name
+from elastipod.kube.lacks import LacksConnection
 from elastipod.kube.leadership import Leadership
 from elastipod.kube.namespaces import NamespacesConnection
 from elastipod.loop import Health, Part, Ticker, apscheduler_ticker, run_part
@@ -89,6 +90,8 @@ class Surroundings(Generic[S]):
     settings: S
     metrics: Metrics
     address: str
+    lacks: Callable[[], tuple[str, ...]] = tuple
+    """What the cluster withholds from us."""
 
 
 def http_connection(access: Access, clock: Clock) -> Connection:
@@ -119,29 +122,28 @@ def run_process(program: Program[S]) -> int:
         configure_logging(own.log_level, as_json=own.log_format == "json")
         access = load_access(own.kubeconfig or None, own.context or None, os.environ)
         clock = SystemClock()
-        connection = program.connect(access, clock)
-        if own.namespaces:
-            connection = NamespacesConnection(connection, own.namespaces)
+        connection = LacksConnection(program.connect(access, clock), clock)
     except (SettingsError, AccessError) as error:
         sys.stderr.write(f"{program.name}: {error}\n")
         return 2
     return asyncio.run(_serve(program, own, settings, connection, clock))
 
 
-async def _serve(program: Program[S], own: ProcessSettings, settings: S, connection: Connection, clock: Clock) -> int:
+async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking: LacksConnection, clock: Clock) -> int:
+    connection: Connection = NamespacesConnection(lacking, own.namespaces) if own.namespaces else lacking
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     working = _Working()
-    health = Health(60.0, clock.monotonic(), is_standing_by=program.elects_leader)
+    health = Health(60.0, clock.monotonic(), is_standing_by=program.elects_leader, lacks=lacking.lacks)
     serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
     await serving.start(own.listen_host, own.listen_port)
     host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host
     address = f"http://{host}:{serving.port}"
 
     async def work(to: Connection) -> None:
-        part = working.part = program.make(Surroundings(to, clock, settings, metrics, address))
+        part = working.part = program.make(Surroundings(to, clock, settings, metrics, address, lacking.lacks))
         health.begin(part.interval_seconds, clock.monotonic())
         try:
             await run_part(part, clock, program.ticker, health)
@@ -161,6 +163,7 @@ async def _serve(program: Program[S], own: ProcessSettings, settings: S, connect
             identity=own_name(),
             address=address,
             has_ended=has_ended,
+            lacks=lacking.lacks,
         )
     task = asyncio.create_task(_lead(leading, connection, work) if leading else work(connection))
     stopping = asyncio.create_task(stop.wait())

@@ -71,6 +71,7 @@ class Reason(StrEnum):
     LIMIT_RANGE = "LimitRange", "a LimitRange of the namespace forbids it"
     QOS_CLASS = "QosClass", "it would change the pod's QoS class"
     FORBIDDEN = "Forbidden", "a right is missing"
+    NOT_SERVED = "NotServed", "this API server does not serve it"
     OVERRIDDEN = "Overridden", "something else changed the pod's resources meanwhile"
     POD_GONE = "PodGone", "the pod is gone or was replaced"
     SUPERSEDED = "Superseded", "a newer request took its place"

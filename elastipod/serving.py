@@ -6,7 +6,7 @@ part's matter.
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
@@ -74,7 +74,8 @@ class Serving:
             case "/healthz":
                 return _verdict(self._health.is_alive(self._clock.monotonic()), self._health.last_error)
             case "/readyz":
-                return _verdict(self._health.is_ready, self._health.last_error or "no run has ended well yet")
+                why_not = self._health.last_error or "no run has ended well yet"
+                return _verdict(self._health.is_ready, why_not, self._health.lacks())
         if (pod := _POD.fullmatch(path)) is None:
             return 404, b"there are /metrics, /healthz, /readyz and /explain/NAMESPACE/POD\n", _TEXT
         facts = self._explain(f"{pod[1]}/{pod[2]}")
@@ -83,8 +84,9 @@ class Serving:
         return 200, msgspec.json.encode(facts), "application/json"
 
 
-def _verdict(is_well: bool, why_not: str) -> tuple[int, bytes, str]:
-    return (200, b"ok\n", _TEXT) if is_well else (503, f"{why_not}\n".encode(), _TEXT)
+def _verdict(is_well: bool, why_not: str, lacks: Iterable[str] = ()) -> tuple[int, bytes, str]:
+    text = "".join(f"{line}\n" for line in ("ok" if is_well else why_not, *lacks))
+    return 200 if is_well else 503, text.encode(), _TEXT
 
 
 def _response(code: int, body: bytes, content_type: str = _TEXT, *, with_body: bool = True) -> bytes:

@@ -109,7 +109,7 @@ class CheckpointStore:
         where = (meta.namespace, meta.name)
         if where not in self._has_annotations:
             try:
-                await self._connection.create(CHECKPOINTS, meta.namespace, msgspec.json.encode(checkpoint))
+                await self._create(checkpoint)
                 self._has_annotations[where] = True
                 return
             except Conflict:
@@ -118,10 +118,14 @@ class CheckpointStore:
             await self._patch(checkpoint, has_annotations=self._has_annotations[where])
         except NotFound:
             del self._has_annotations[where]
-            await self._connection.create(CHECKPOINTS, meta.namespace, msgspec.json.encode(checkpoint))
+            await self._create(checkpoint)
         except Invalid:
             await self._patch(checkpoint, has_annotations=not self._has_annotations[where])
         self._has_annotations[where] = True
+
+    async def _create(self, checkpoint: Checkpoint) -> None:
+        body = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind} | msgspec.to_builtins(checkpoint)
+        await self._connection.create(CHECKPOINTS, checkpoint.metadata.namespace, msgspec.json.encode(body))
 
     async def _patch(self, checkpoint: Checkpoint, *, has_annotations: bool) -> None:
         """Set status and our annotation as a whole; a merge would keep buckets that are empty by now."""

@@ -16,6 +16,7 @@ from elastipod.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
+    NotServed,
     StatusError,
     TooManyRequests,
 )
@@ -103,9 +104,9 @@ def what_it_means(pod: Pod, error: KubeError) -> Event:
     """What a failed request means for its attempt."""
     key, message = pod.key, str(error)
     match error:
-        case NotFound() if "could not find the requested resource" in message:
+        case NotServed():
             why = "this API server has no pods/resize (Kubernetes 1.33 or newer has)"
-            event: Event = Failed(key, Reason.UNSUPPORTED_POD, why, is_permanent=True)
+            event: Event = Failed(key, Reason.NOT_SERVED, why, is_permanent=True)
         case NotFound():
             event = Gone(key, pod.uid)
         case Invalid() if "metadata.uid" in message:

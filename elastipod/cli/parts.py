@@ -16,7 +16,7 @@ from actuator.telling import HEARTBEAT_SECONDS
 from elastipod.cli.cluster import Picture
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
-from elastipod.kube.leadership import ADDRESS_ANNOTATION
+from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import LEASES
 from elastipod.kube.rows import BadObject
@@ -40,6 +40,8 @@ class RunningPart:
     address: str = ""
     heard_at: float | None = None
     node: str = ""
+    lacks: str = ""
+    """What the cluster, or its node, withholds from it."""
     silent_after_seconds: float = HEARTBEAT_SECONDS + _LATE_SECONDS
     """How long it says nothing while it is well."""
 
@@ -73,7 +75,8 @@ async def running_parts(connection: Connection, picture: Picture) -> list[Runnin
     for node in picture.elastic_nodes:
         if node.status is not None:
             heard_at = _instant(node.status.last_heartbeat)
-            found.append(RunningPart("actuator", "", node.status.address, heard_at, node.metadata.name))
+            status = node.status
+            found.append(RunningPart("actuator", "", status.address, heard_at, node.metadata.name, status.message))
     return sorted(found, key=lambda part: (part.name, part.node))
 
 
@@ -103,13 +106,14 @@ def _decode_lease(raw: bytes | msgspec.Raw) -> RunningPart:
         lease = _leases.decode(raw)
     except msgspec.DecodeError as error:
         raise BadObject(str(error)) from None
-    address = (lease.metadata.annotations or {}).get(ADDRESS_ANNOTATION, "")
+    annotations = lease.metadata.annotations or {}
     name = lease.metadata.name.removeprefix("elastipod-")
     return RunningPart(
         name,
         lease.spec.holder_identity or "",
-        address,
+        annotations.get(ADDRESS_ANNOTATION, ""),
         _instant(lease.spec.renew_time),
+        lacks=annotations.get(LACKS_ANNOTATION, ""),
         silent_after_seconds=float(lease.spec.lease_duration_seconds or 0),
     )
 

@@ -34,7 +34,8 @@ def status(
         print_facts(facts, output)
         return
     if facts["parts"]:
-        print_rows(facts["parts"], ("part", "node", "state", "heard"), output, wide=("holder", "address"))
+        lacking = ("lacks",) if any(one["lacks"] for one in facts["parts"]) else ()
+        print_rows(facts["parts"], ("part", "node", "state", "heard", *lacking), output, wide=("holder", "address"))
     else:
         typer.echo("No part of elastipod has made itself known in this cluster.")
     typer.echo("")
@@ -63,6 +64,7 @@ def status_facts(picture: Picture, parts: list[RunningPart], now: float) -> dict
                 "heard": "never" if part.heard_at is None else f"{max(now - part.heard_at, 0):.0f}s ago",
                 "holder": part.holder,
                 "address": part.address,
+                "lacks": part.lacks,
             }
             for part in parts
         ],

@@ -7,6 +7,7 @@ KubeError
     ├── BadRequest       400, 415
     ├── Forbidden        401, 403: a right is missing, quota, LimitRange, a policy
     ├── NotFound         404
+    │   └── NotServed    the API server knows no such path: an older Kubernetes, a definition or an API that is missing
     ├── Conflict         409: the object has moved on, or exists already
     ├── Gone             410: the resource version is too old; list again
     ├── Invalid          422: refused by validation, for good for this shape
@@ -74,6 +75,10 @@ class NotFound(StatusError):
     """404."""
 
 
+class NotServed(NotFound):
+    """404 that speaks of the path and of no object."""
+
+
 class Conflict(StatusError):
     """409."""
 
@@ -125,6 +130,7 @@ class _Status(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Status)
+_NO_SUCH_PATH = "the server could not find the requested resource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +157,7 @@ def status_error(raw: RawStatus) -> StatusError:
         retry_after = float(raw.retry_after)
     code = status.code or raw.code
     kind = _BY_CODE.get(code, ServerError if code >= 500 else StatusError)
+    # Of a path that nobody has taken on, the API server speaks in plain text.
+    if kind is NotFound and (not status.reason or status.message == _NO_SUCH_PATH):
+        kind = NotServed
     return kind(code, status.reason, status.message, causes, retry_after)

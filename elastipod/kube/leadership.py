@@ -24,6 +24,7 @@ log = get_logger(__name__)
 
 PART_OF: Final = {"app.kubernetes.io/part-of": "elastipod"}
 ADDRESS_ANNOTATION: Final = "elastipod.io/address"
+LACKS_ANNOTATION: Final = "elastipod.io/lacks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,14 @@ class Leadership:
         identity: str,
         address: str = "",
         has_ended: Callable[[str], bool] = lambda _: False,
+        lacks: Callable[[], tuple[str, ...]] = tuple,
         times: LeaseTimes | None = None,
         spread: random.Random | None = None,
     ) -> None:
-        """`has_ended` knows of a holder that it is surely dead: its Lease is free, as if it had released it."""
+        """`has_ended` knows of a holder that it is surely dead: its Lease is free, as if it had released it.
+
+        `lacks` says what the cluster withholds from the holder; the Lease shows it.
+        """
         self.identity = identity
         self.holder = ""
         self.changed = asyncio.Event()
@@ -79,7 +84,7 @@ class Leadership:
         self._connection = connection
         self._clock = clock
         self._namespace, self._name, self._address = namespace, name, address
-        self._has_ended = has_ended
+        self._has_ended, self._lacks = has_ended, lacks
         self._times = times or LeaseTimes()
         self._spread = spread or random.Random(0)
         self._renewed_at: float | None = None
@@ -218,7 +223,8 @@ class Leadership:
         )
 
     def _marks(self) -> dict[str, dict[str, str]]:
-        return {"labels": PART_OF, "annotations": {ADDRESS_ANNOTATION: self._address} if self._address else {}}
+        shown = {ADDRESS_ANNOTATION: self._address, LACKS_ANNOTATION: "; ".join(self._lacks())}
+        return {"labels": PART_OF, "annotations": shown if self._address else {}}
 
     def _see(self, raw: bytes) -> None:
         """Note the Lease; how long it still holds counts from when we saw it change, whatever its clock says."""

@@ -10,7 +10,7 @@ import pytest
 from elastipod.clock import LoopClock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound, NotLeader, Unreachable
-from elastipod.kube.leadership import ADDRESS_ANNOTATION, Leadership
+from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION, Leadership
 from elastipod.kube.resources import LEASES, PODS, ResourceType
 from elastipod.localcluster.simulation.virtualtime import run_virtually
 
@@ -128,7 +128,7 @@ async def test_the_first_leads_and_says_who_and_where_it_is() -> None:
     await asyncio.sleep(300)
     assert (one.lead.is_leader, two.lead.is_leader, two.lead.holder) == (True, False, "one")
     assert leases.lease is not None
-    assert leases.lease["metadata"]["annotations"] == {ADDRESS_ANNOTATION: "http://one"}
+    assert leases.lease["metadata"]["annotations"] == {ADDRESS_ANNOTATION: "http://one", LACKS_ANNOTATION: ""}
     assert leases.lease["spec"]["leaseTransitions"] == 0
     assert leases.lease["spec"]["renewTime"].endswith("Z")
     assert len(leases.lease["spec"]["renewTime"]) == len("2026-11-29T16:00:00.000000Z")

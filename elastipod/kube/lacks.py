@@ -1,0 +1,117 @@
+"""What a cluster does not let us do: a right that is missing, a kind that it does not serve.
+
+Owns noticing it in the answers, saying it once in the log, and forgetting it when the answer is another. Retries
+nothing; but what is built into the API server and not there is not asked for again and again.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from elastipod.clock import Clock
+from elastipod.kube.calls import Call, InterceptedConnection, Verb
+from elastipod.kube.connection import Connection
+from elastipod.kube.errors import Forbidden, NotServed, StatusError
+from elastipod.reasons import Reason
+from elastipod.telemetry import get_logger
+
+log = get_logger(__name__)
+
+_REMEMBERED_SECONDS: Final = 600.0
+"""What was not met with again for so long is over, or nobody asks for it any more."""
+
+_Place = tuple[Verb, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """One thing that is missing, and when that was last seen."""
+
+    reason: Reason
+    verb: Verb
+    kind: str
+    seen_at: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} is not served" if self.reason is Reason.NOT_SERVED else f"may not {self.verb} {self.kind}"
+
+
+class LacksConnection(InterceptedConnection):
+    """Passes everything on, and tells what was missing of late."""
+
+    def __init__(self, inner: Connection, clock: Clock) -> None:
+        super().__init__(inner)
+        self._clock = clock
+        self._found: dict[_Place, Lack] = {}
+
+    def lacks(self) -> tuple[str, ...]:
+        """Each in a few words, by name: `may not patch pods/resize`."""
+        self._forget_old()
+        return tuple(sorted({str(one) for one in self._found.values()}))
+
+    async def handle(self, call: Call) -> bytes:
+        if not call.resource.group and call.subresource:
+            # A definition may come back at any moment; this comes with another Kubernetes only.
+            self._forget_old()
+            lack = self._found.get(_place(call))
+            if lack is not None and lack.reason is Reason.NOT_SERVED:
+                raise NotServed(404, "NotFound", str(lack))
+        try:
+            answer = await super().handle(call)
+        except StatusError as error:
+            self._note(call, error)
+            raise
+        self._note(call)
+        return answer
+
+    async def handle_watch(self, call: Call) -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(super().handle_watch(call)) as lines:
+                async for line in lines:
+                    self._note(call)
+                    yield line
+        except StatusError as error:
+            self._note(call, error)
+            raise
+
+    def _note(self, call: Call, error: StatusError | None = None) -> None:
+        """Any answer but these two shows that what was asked for is there."""
+        reason = _what_lacks(call, error)
+        place = _place(call)
+        known = self._found.get(place)
+        if reason is None:
+            if known is not None:
+                self._forget(place)
+            return
+        lack = self._found[place] = Lack(reason, call.verb, _kind(call), self._clock.monotonic())
+        if known is None or known.reason is not reason:
+            log.warning("missing in the cluster", lack=str(lack), namespace=call.namespace, error=str(error))
+
+    def _forget_old(self) -> None:
+        now = self._clock.monotonic()
+        for place in [one for one, lack in self._found.items() if now - lack.seen_at > _REMEMBERED_SECONDS]:
+            self._forget(place)
+
+    def _forget(self, place: _Place) -> None:
+        log.info("no longer missing in the cluster", lack=str(self._found.pop(place)), namespace=place[2])
+
+
+def _what_lacks(call: Call, error: StatusError | None) -> Reason | None:
+    match error:
+        case NotServed():
+            return Reason.NOT_SERVED
+        # A quota or a policy says no in other words.
+        case Forbidden() if f"cannot {call.verb} resource" in error.message:
+            return Reason.FORBIDDEN
+        case _:
+            return None
+
+
+def _place(call: Call) -> _Place:
+    return call.verb, _kind(call), call.namespace
+
+
+def _kind(call: Call) -> str:
+    name = f"{call.resource.plural}.{call.resource.group}" if call.resource.group else call.resource.plural
+    return f"{name}/{call.subresource}" if call.subresource else name
