@@ -6,7 +6,7 @@ KUBECONFIG` is the nodes' kubelet: it says of every resize that it is in force.
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
@@ -208,14 +208,18 @@ async def acknowledge(connection: Connection) -> None:
                 task.add_done_callback(tasks.discard)
 
 
-async def with_connection(kubeconfig: Path, act: Callable[[Connection], Awaitable[None]]) -> None:
-    """Do it with a connection of its own."""
-    connection = HttpConnection(load_access(str(kubeconfig), None, {}))
+def patient_connection(kubeconfig: Path) -> HttpConnection:
+    """One for a machine that may be busy with what is measured."""
+    return HttpConnection(load_access(str(kubeconfig), None, {}), call_seconds=60.0)
+
+
+async def main() -> None:
+    connection = patient_connection(Path(sys.argv[1]))
     try:
-        await act(connection)
+        await acknowledge(connection)
     finally:
         await connection.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(with_connection(Path(sys.argv[1]), acknowledge))
+    asyncio.run(main())

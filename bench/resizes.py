@@ -1,15 +1,14 @@
 """2,000 in-place resizes on a real API server: elastipod's updater, VPA's updater and a bare client, in turn.
 
 The floor is the bare client: one plain patch a resize over 32 connections. Requests and instants are the API server's
-own, from its audit log; CPU is each process's, from /proc. All recommendations change while the updater stands still,
-so that it sees them in the same moment; then one after the other. A fake kubelet says of each resize that it is in
-force. Exit 1 where a promise is missed. VPA's updater is left out where it is not built, and the bench says so.
+own, from its audit log; CPU is each process's, from /proc. All recommendations change at once, beside the bare
+client's patches too; then one after the other. A fake kubelet says of each resize that it is in force. Exit 1 where a
+promise is missed. VPA's updater is left out where it is not built, and the bench says so.
 """
 
 import argparse
 import asyncio
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from bench.auditlog import Asked, AuditLog
 from bench.figures import Figures
-from bench.resizefleet import FIRST_MILLICORES, ResizeFleet
+from bench.resizefleet import FIRST_MILLICORES, ResizeFleet, patient_connection
 from elastipod.kube.connection import Connection
 from tests.kubernetes import binaries
 from tests.kubernetes.apiserver import ApiServer, why_no_apiserver
@@ -66,7 +65,6 @@ class Process:
                 return
 
     def end(self) -> None:
-        self.popen.send_signal(signal.SIGCONT)
         self.popen.terminate()
         self.popen.wait(20)
 
@@ -117,7 +115,7 @@ class Bench:
         return [str(binaries.find("updater")), f"--kubeconfig={self._vpas}", "--address=127.0.0.1:0", *VPA_FLAGS]
 
     async def floor(self) -> Round:
-        """All pods get the next size by the bare client, then the autoscalers recommend it."""
+        """All pods get the next size by the bare client, while the autoscalers begin to recommend it."""
         self._kubelet.wait_quiet()
         process, self._millicores = self._bare, self._millicores + FIRST_MILLICORES
         self._audit.read()
@@ -125,10 +123,10 @@ class Bench:
         assert process.popen.stdin is not None
         process.popen.stdin.write(f"{self._millicores}\n".encode())
         process.popen.stdin.flush()
-        self._said()
+        recommending = self._fleet.recommend(self._connection, self._millicores, self._fleet.names)
+        await asyncio.gather(asyncio.to_thread(self._said), recommending)
         cpu_seconds = process.cpu_seconds() - before
         found = await self._resized(process, self._fleet.pods, 1.0)
-        await self._fleet.recommend(self._connection, self._millicores, self._fleet.names)
         return _round(found, found[0].at, cpu_seconds)
 
     def _start(self, user: str, argv: list[str]) -> Process:
@@ -141,12 +139,10 @@ class Bench:
     async def all_at_once(self, process: Process, patience_seconds: float) -> Round:
         """All recommendations change in one moment."""
         self._millicores += FIRST_MILLICORES
-        process.popen.send_signal(signal.SIGSTOP)
-        await self._fleet.recommend(self._connection, self._millicores, self._fleet.names)
         self._audit.read()
         before, began = process.cpu_seconds(), time.time()
-        process.popen.send_signal(signal.SIGCONT)
-        found = await self._resized(process, self._fleet.pods, patience_seconds)
+        recommending = self._fleet.recommend(self._connection, self._millicores, self._fleet.names)
+        found, _ = await asyncio.gather(self._resized(process, self._fleet.pods, patience_seconds), recommending)
         is_whole = len({one.key for one in found if one.what == RESIZE}) >= self._fleet.pods
         if is_whole:
             process.wait_quiet(5.0)
@@ -227,7 +223,7 @@ def show_rounds(name: str, rounds: list[Round], floors: list[Round]) -> None:
 
 async def measure(server: ApiServer, folder: Path, given: argparse.Namespace) -> int:
     """All rounds in turn, and what comes of them."""
-    connection = server.connection()
+    connection = patient_connection(server.kubeconfig)
     fleet = ResizeFleet(server, given.workloads, given.pods)
     await fleet.make(connection)
     figures, floors, ours, raised = Figures(), list[Round](), list[Round](), list[Round]()

@@ -1,10 +1,11 @@
 """What the updater tells in Kubernetes Events.
 
-Owns its words and its rate: one of a reason about a pod in five minutes, and so many a second about what goes as
-wanted. They are a courtesy: a failure to write one holds nothing up.
+Owns its words and its rate: one of a reason about a pod in five minutes, and none about what goes as wanted while too
+much is under way. They are a courtesy: a failure to write one holds nothing up.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from elastipod.clock import Clock
@@ -38,14 +39,15 @@ _NORMAL: Final = frozenset(
 class Teller:
     """Writes Events about pods."""
 
-    def __init__(self, connection: Connection, clock: Clock, normal_per_second: float) -> None:
-        self._writer = EventWriter(
-            connection, clock, COMPONENT, every_seconds=_EVERY_SECONDS, normal_per_second=normal_per_second
-        )
+    def __init__(self, connection: Connection, clock: Clock, is_busy: Callable[[], bool]) -> None:
+        self._writer = EventWriter(connection, clock, COMPONENT, every_seconds=_EVERY_SECONDS)
+        self._is_busy = is_busy
         self.failures = 0
 
     async def tell(self, pod: Pod, reason: Reason, message: str = "") -> None:
-        """Say it, unless the same was said a short while ago."""
+        """Say it, unless the same was said a short while ago, or it is no news and others wait for their turn."""
+        if reason in _NORMAL and self._is_busy():
+            return
         text = f"{reason.explanation}; {message}" if message else reason.explanation
         try:
             async with asyncio.timeout(_WAIT_SECONDS):

@@ -45,7 +45,7 @@ class Requests:
         self._settings = settings
         self._fleet = fleet
         self._handle = handle
-        self._teller = Teller(connection, clock, settings.events_per_second)
+        self._teller = Teller(connection, clock, lambda: len(self._tasks) > settings.most_requests_at_once)
         self._sender = Sender(connection, clock, self._teller, fleet.pods.get, settings.most_requests_at_once)
         self._budget = DisruptionBudget(settings.disruption_fraction)
         self._put_back: dict[str, tuple[str, float]] = {}

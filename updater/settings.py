@@ -51,10 +51,8 @@ class UpdaterSettings:
     most_resizes_per_minute: int = 2
     """Requests for one pod in any minute."""
     most_requests_at_once: int = 16
-    """Requests under way at the API server; the only pace of resizes that restart nothing."""
-    events_per_second: float = 5.0
-    """Events about resizes that go as wanted, after ten seconds' worth at once, so that a change of thousands of pods
-    is not held up by its own announcements; the log tells of each. What is refused or has to wait is always told."""
+    """Requests under way at the API server; the only pace of resizes that restart nothing. While more wait for their
+    turn, no Events are written about what goes as wanted: the log tells of each."""
     min_replicas: int = 2
     """Fewer live replicas than this are not restarted by a resize, where the policy does not say otherwise."""
     disruption_fraction: float = 0.5
@@ -68,7 +66,7 @@ class UpdaterSettings:
                 raise ValueError(f"{name} must lie between 0 and 1")
         if not 0 < self.shrink_fraction < 1:
             raise ValueError("shrink_fraction must lie between 0 and 1")
-        for name in ("usage_margin_fraction", "donor_margin_fraction", "events_per_second"):
+        for name in ("usage_margin_fraction", "donor_margin_fraction"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative")
         for name in ("interval_seconds", "step_seconds", "retry_first_seconds", "retry_most_seconds"):

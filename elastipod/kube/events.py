@@ -13,41 +13,26 @@ from elastipod.kube.resources import EVENTS
 from elastipod.pods import Pod
 from elastipod.reasons import Reason
 
-_MOST_SAVED_SECONDS: Final = 10.0
 _MOST_REMEMBERED: Final = 20_000
 _MOST_MESSAGE: Final = 1000
 _MOST_NAME: Final = 200
 
 
 class EventWriter:
-    """Writes the Events of one part: each reason about a pod, or a container of it, once in `every_seconds`.
-
-    Of normal ones at most `normal_per_second`, after ten seconds' worth at once; warnings are all written.
-    """
+    """Writes the Events of one part: each reason about a pod, or a container of it, once in `every_seconds`."""
 
     def __init__(
-        self,
-        connection: Connection,
-        clock: Clock,
-        component: str,
-        *,
-        every_seconds: float,
-        normal_per_second: float | None = None,
-        host: str = "",
+        self, connection: Connection, clock: Clock, component: str, *, every_seconds: float, host: str = ""
     ) -> None:
         self._connection, self._clock, self._component, self._host = connection, clock, component, host
         self._every_seconds = every_seconds
-        self._normal_per_second = normal_per_second
-        self._saved_seconds, self._saved_at = _MOST_SAVED_SECONDS, clock.now()
         self._said: dict[tuple[str, str, str], float] = {}
 
     async def write(self, pod: Pod, reason: Reason, message: str, *, is_normal: bool, container: str = "") -> None:
-        """Say it, unless the same was said, or tried, a short while ago, or too much is said. Raises KubeError."""
+        """Say it, unless the same was said, or tried, a short while ago. Raises KubeError."""
         now = self._clock.now()
         place = (pod.uid, container, reason.value)
         if now - self._said.get(place, float("-inf")) < self._every_seconds:
-            return
-        if is_normal and not self._may_write_normal(now):
             return
         if len(self._said) >= _MOST_REMEMBERED:
             self._said = {one: at for one, at in self._said.items() if now - at < self._every_seconds}
@@ -58,15 +43,6 @@ class EventWriter:
         """The pod is gone."""
         for place in [place for place in self._said if place[0] == uid]:
             del self._said[place]
-
-    def _may_write_normal(self, now: float) -> bool:
-        if self._normal_per_second is None:
-            return True
-        saved = min(self._saved_seconds + max(now - self._saved_at, 0.0), _MOST_SAVED_SECONDS)
-        is_enough = saved * self._normal_per_second >= 1
-        self._saved_seconds = saved - 1 / self._normal_per_second if is_enough else saved
-        self._saved_at = now
-        return is_enough
 
     def _body(self, pod: Pod, reason: Reason, message: str, now: float, is_normal: bool) -> bytes:
         return msgspec.json.encode(

@@ -4,8 +4,6 @@ import json
 import random
 from typing import Any
 
-import msgspec
-
 from elastipod.clock import ManualClock
 from elastipod.kube.connection import Connection
 from elastipod.kube.events import EventWriter
@@ -73,23 +71,3 @@ async def test_an_event_names_its_pod_its_source_and_its_reason() -> None:
     assert body["involvedObject"]["uid"] == POD.uid
     assert body["source"] == {"component": "elastipod-x", "host": "n1"}
     assert (body["type"], body["reason"], len(body["message"])) == ("Warning", "NodeBudgetEmpty", 1000)
-
-
-async def test_of_what_goes_as_wanted_no_more_is_said_than_is_allowed_and_every_warning_is() -> None:
-    to, clock = Written(), ManualClock()
-    writer = EventWriter(to, clock, "elastipod-x", every_seconds=60, normal_per_second=2)
-
-    async def written(count: int, *, is_normal: bool) -> int:
-        before = len(to.bodies)
-        for _ in range(count):
-            clock.advance(0.0001)
-            uid = f"{clock.now()}-{is_normal}"
-            await writer.write(msgspec.structs.replace(POD, uid=uid), Reason.DONE, "", is_normal=is_normal)
-        return len(to.bodies) - before
-
-    assert await written(100, is_normal=True) == 20
-    assert await written(100, is_normal=False) == 100
-    clock.advance(3)
-    assert await written(100, is_normal=True) == 6
-    clock.advance(3600)
-    assert await written(100, is_normal=True) == 20

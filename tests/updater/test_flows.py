@@ -471,3 +471,26 @@ async def test_two_resizes_in_one_instant_are_not_given_the_same_room() -> None:
         await world.autoscaler(cpu="1500m")
         await world.run(kubelet=False)
         assert len(world.connection.resizes) == 1
+
+
+async def _many(world: World, node_cpu: str) -> None:
+    await world.node(cpu=node_cpu, pods="100")
+    owner = await world.deployment()
+    for number in range(30):
+        await world.pod(f"web-{number}", owner, cpu="100m")
+    await world.autoscaler(cpu="1")
+    await world.run()
+
+
+async def test_a_change_of_many_pods_is_not_held_up_by_its_own_announcements() -> None:
+    async with World(most_requests_at_once=4) as world:
+        await _many(world, node_cpu="100")
+        assert len(world.connection.resizes) == 30
+        assert len(await world.events()) <= 8
+
+
+async def test_what_has_to_wait_is_told_of_each_pod_however_many_there_are() -> None:
+    async with World(most_requests_at_once=4) as world:
+        await _many(world, node_cpu="3")
+        assert not world.connection.resizes
+        assert await world.events() == ["NoRoom"] * 30
