@@ -13,7 +13,7 @@ from tests.kubernetes.proofs.spikes import Growth, growing_job
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 AWAY_SECONDS = 20.0
-"""How long the API server is; a minute makes no difference but for the tests' time."""
+"""How long the API server is; a third of the minute it may be, for the tests' time."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """A spike in a real cluster: without elastipod a Job dies at its limit, with it the Job is given more in time."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 
@@ -41,7 +42,7 @@ def test_of_40_spikes_at_full_speed_none_ends_in_a_kill(
     outcomes = run_spikes(elastipod.cluster, elastipod.wait_protected)
     log = [one for one in elastipod.told() if one["event"] == "spike"]
     killed = {one.uid for one in outcomes if one.reason != "Completed"}
-    assert not killed, [one for one in log if one["container"].partition("/")[0] in killed]
+    assert not killed, "\n".join(json.dumps(one) for one in log if one["container"].partition("/")[0] in killed)
     assert all(one.same_container and one.restarts == 0 for one in outcomes)
     assert all(parse_memory(one.desired) > LIMIT_BYTES for one in outcomes)
     record_property(
