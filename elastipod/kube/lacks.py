@@ -21,7 +21,8 @@ log = get_logger(__name__)
 _REMEMBERED_SECONDS: Final = 600.0
 """What was not met with again for so long is over, or nobody asks for it any more."""
 
-_Place = tuple[Verb, str, str | None]
+_Place = tuple[str, str, str | None]
+"""Verb, kind and namespace of a right; of what is not served, the kind alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ class LacksConnection(InterceptedConnection):
         if not call.resource.group and call.subresource:
             # A definition may come back at any moment; this comes with another Kubernetes only.
             self._forget_old()
-            lack = self._found.get(_place(call))
-            if lack is not None and lack.reason is Reason.NOT_SERVED:
+            lack = self._found.get(_path(call))
+            if lack is not None:
                 raise NotServed(404, "NotFound", str(lack))
         try:
             answer = await super().handle(call)
@@ -77,16 +78,21 @@ class LacksConnection(InterceptedConnection):
 
     def _note(self, call: Call, error: StatusError | None = None) -> None:
         """Any answer but these two shows that what was asked for is there."""
-        reason = _what_lacks(call, error)
-        place = _place(call)
-        known = self._found.get(place)
-        if reason is None:
-            if known is not None:
-                self._forget(place)
-            return
-        lack = self._found[place] = Lack(reason, call.verb, _kind(call), self._clock.monotonic())
-        if known is None or known.reason is not reason:
-            log.warning("missing in the cluster", lack=str(lack), namespace=call.namespace, error=str(error))
+        match error:
+            case NotServed():
+                self._miss(_path(call), Lack(Reason.NOT_SERVED, call.verb, _kind(call), self._clock.monotonic()), error)
+                self._forget(_right(call))
+            # A quota or a policy says no in other words.
+            case Forbidden() if f"cannot {call.verb} resource" in error.message:
+                self._miss(_right(call), Lack(Reason.FORBIDDEN, call.verb, _kind(call), self._clock.monotonic()), error)
+            case _ if self._found:
+                self._forget(_path(call))
+                self._forget(_right(call))
+
+    def _miss(self, place: _Place, lack: Lack, error: StatusError) -> None:
+        if place not in self._found:
+            log.warning("missing in the cluster", lack=str(lack), namespace=place[2], error=str(error))
+        self._found[place] = lack
 
     def _forget_old(self) -> None:
         now = self._clock.monotonic()
@@ -94,22 +100,17 @@ class LacksConnection(InterceptedConnection):
             self._forget(place)
 
     def _forget(self, place: _Place) -> None:
-        log.info("no longer missing in the cluster", lack=str(self._found.pop(place)), namespace=place[2])
+        lack = self._found.pop(place, None)
+        if lack is not None:
+            log.info("no longer missing in the cluster", lack=str(lack), namespace=place[2])
 
 
-def _what_lacks(call: Call, error: StatusError | None) -> Reason | None:
-    match error:
-        case NotServed():
-            return Reason.NOT_SERVED
-        # A quota or a policy says no in other words.
-        case Forbidden() if f"cannot {call.verb} resource" in error.message:
-            return Reason.FORBIDDEN
-        case _:
-            return None
-
-
-def _place(call: Call) -> _Place:
+def _right(call: Call) -> _Place:
     return call.verb, _kind(call), call.namespace
+
+
+def _path(call: Call) -> _Place:
+    return "", _kind(call), None
 
 
 def _kind(call: Call) -> str:

@@ -42,7 +42,6 @@ CASES: dict[str, Json] = {
     "pod monitor": {"metrics": {"podMonitor": {"enabled": True}}, "networkPolicy": {"enabled": True}},
     "service monitor": {"metrics": {"serviceMonitor": {"enabled": True}}},
     "user namespaces": {"userNamespaces": True},
-    "evictions": {"updater": {"evictions": True}},
     "own namespace for nodes": {"actuator": {"namespace": "nodes", "createNamespace": False}},
 }
 
@@ -146,16 +145,10 @@ def test_by_namespace_there_is_no_cluster_role_but_the_one_that_reads_nodes() ->
     assert not kinds & {"MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"}
 
 
-def test_evictions_are_a_right_only_where_they_are_asked_for() -> None:
-    def may_evict(manifests: Manifests) -> set[str]:
-        return {
-            account
-            for account, granted in rules(manifests).items()
-            if any("pods/eviction" in rule["resources"] for rule in granted)
-        }
-
-    assert may_evict(render()) == set()
-    assert may_evict(render({"updater": {"evictions": True}})) == {"elastipod-updater"}
+def test_nothing_may_evict() -> None:
+    for chosen in CASES.values():
+        for granted in rules(render(chosen)).values():
+            assert not any("pods/eviction" in rule["resources"] for rule in granted)
 
 
 def test_the_actuator_is_root_with_nothing_but_its_part_of_the_cgroup_tree() -> None:

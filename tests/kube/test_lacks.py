@@ -135,6 +135,13 @@ def test_a_kind_whose_definition_is_missing_is_asked_for_until_it_is_back() -> N
     assert world.connection.lacks() == ()
 
 
+def test_a_kind_that_is_served_in_one_place_is_served_in_all() -> None:
+    world = World()
+    world.ask(Call(Verb.LIST, AUTOSCALERS, "team"), NO_PATH)
+    world.ask(Call(Verb.GET, AUTOSCALERS, "default", "web"), None)
+    assert world.connection.lacks() == ()
+
+
 def test_a_path_that_is_not_served_is_told_from_an_object_that_is_not_there() -> None:
     in_json = status(404, "NotFound", "the server could not find the requested resource")
     assert [type(status_error(one)) for one in (NO_PATH, in_json)] == [NotServed, NotServed]

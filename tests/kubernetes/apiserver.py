@@ -39,6 +39,7 @@ class Audited:
 
     user: str
     verb: str
+    group: str
     resource: str
     subresource: str
     namespace: str
@@ -158,6 +159,7 @@ def _audited(line: dict[str, Any]) -> Audited:
         # The impersonated user is the one whose rights counted.
         user=line.get("impersonatedUser", line["user"])["username"],
         verb=line["verb"],
+        group=what.get("apiGroup", ""),
         resource=what.get("resource", ""),
         subresource=what.get("subresource", ""),
         namespace=what.get("namespace", ""),

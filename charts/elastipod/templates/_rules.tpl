@@ -34,11 +34,6 @@ that do not, which no Role can give.
 - apiGroups: [""]
   resources: [pods/resize]
   verbs: [patch]
-{{- if .Values.updater.evictions }}
-- apiGroups: [""]
-  resources: [pods/eviction]
-  verbs: [create]
-{{- end }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
