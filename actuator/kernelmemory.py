@@ -7,6 +7,7 @@ rescue.py's matter; the way to a file is cgroupfs.py's.
 import errno
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -154,8 +155,21 @@ class KernelMemory:
             return
         pod_now = files.pod_limit.number()
         if pod_now is not None and pod_now < V1_UNLIMITED:
-            _raise(files.pod_limit, files.pod_swap, pod_now + limit_bytes - now)
+            _raise(files.pod_limit, files.pod_swap, max(pod_now, limit_bytes + self._others_bytes(files.target)))
         _raise(files.limit, files.swap, limit_bytes)
+
+    def _others_bytes(self, target: Target) -> int:
+        """The limits of the pod's other containers. The pod's own says nothing of them: the kubelet, on its way to the
+        container, may have raised it already."""
+        file = "memory.max" if self.holds else "memory.limit_in_bytes"
+        total = 0
+        for name in self.fs.children(target.pod_group):
+            group = f"{target.pod_group}/{name}"
+            if group != target.group:
+                with suppress(OSError):
+                    limit = self.fs.number(group, file)
+                    total += limit if limit is not None and limit < V1_UNLIMITED else 0
+        return total
 
     def set_high(self, key: str, high_bytes: int | None) -> None:
         files = self._files.get(key)

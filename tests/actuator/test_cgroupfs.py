@@ -113,7 +113,7 @@ def test_two_clusters_do_not_meet(tmp_path: Path) -> None:
     assert CgroupFs(root, "two").number("kubepods", "memory.max") == 100 * MIB
 
 
-def test_a_raise_goes_to_the_pod_by_as_much_and_never_lowers(tmp_path: Path) -> None:
+def test_a_raise_goes_to_the_pod_and_never_lowers(tmp_path: Path) -> None:
     root = v2_tree(tmp_path / "cg")
     memory = KernelMemory(CgroupFs(root))
     memory.open(target())
@@ -121,6 +121,20 @@ def test_a_raise_goes_to_the_pod_by_as_much_and_never_lowers(tmp_path: Path) -> 
     memory.raise_limit(GROUP, 120 * MIB)
     assert (root / GROUP / "memory.max").read_text().split()[0] == str(150 * MIB)
     assert (root / POD / "memory.max").read_text().split()[0] == str(150 * MIB)
+    memory.close_all()
+
+
+@pytest.mark.parametrize(("before", "after"), [(200, 250), (250, 250), (400, 400)])
+def test_a_raise_takes_the_pod_to_the_sum_of_its_containers_and_no_further(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    root = v2_tree(tmp_path / "cg", GROUP, f"{POD}/c2", f"{POD}/sandbox")
+    (root / POD / "sandbox/memory.max").write_text("max\n")
+    (root / POD / "memory.max").write_text(f"{before * MIB}\n")
+    memory = KernelMemory(CgroupFs(root))
+    memory.open(target())
+    memory.raise_limit(GROUP, 150 * MIB)
+    assert (root / POD / "memory.max").read_text().split()[0] == str(after * MIB)
     memory.close_all()
 
 
