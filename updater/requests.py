@@ -6,6 +6,7 @@ answer yet. What is wanted, and what follows from an answer, is service.py's and
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from elastipod.clock import Clock
@@ -51,6 +52,7 @@ class Requests:
         self._put_back: dict[str, tuple[str, float]] = {}
         self._restarting: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._all_answered = asyncio.Event()
 
     def weigh(self, pod: Pod, resize: Resize) -> tuple[Wanted, Grant]:
         """A decided resize with what stands against it now, and what it takes of the room."""
@@ -106,7 +108,10 @@ class Requests:
     async def wait(self, seconds: float) -> None:
         """Give the answers a while to come."""
         if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=seconds)
+            self._all_answered.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._all_answered.wait()
 
     def stop(self) -> None:
         """Drop requests that have no answer yet; what became of them shows in the cluster."""
@@ -161,7 +166,12 @@ class Requests:
     def _start(self, act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:
         task = asyncio.get_running_loop().create_task(_guarded(act, *about))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._all_answered.set()
 
 
 async def _guarded(act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:

@@ -44,8 +44,8 @@ log = get_logger(__name__)
 
 _LOOK_SECONDS: Final = 5.0
 """How often donors and those who wait for room are looked at."""
-_ANSWER_SECONDS: Final = 1.0
-"""How long a run waits for answers; slower ones come in beside later runs."""
+_ANSWER_SECONDS: Final = 0.05
+"""How long a run waits for answers, and so the next change for its run; slower ones come in beside later runs."""
 _TOLD: Final = frozenset(
     {
         *(Reason.BAD_VALUE, Reason.CONFLICT, Reason.LIMIT_RANGE, Reason.QOS_CLASS),

@@ -50,7 +50,7 @@ class UpdaterSettings:
     """After something else changed a pod's resources, the pod is left alone this long."""
     most_resizes_per_minute: int = 2
     """Requests for one pod in any minute."""
-    most_requests_at_once: int = 16
+    most_requests_at_once: int = 32
     """Requests under way at the API server; the only pace of resizes that restart nothing. While more wait for their
     turn, no Events are written about what goes as wanted: the log tells of each."""
     min_replicas: int = 2
