@@ -1,0 +1,60 @@
+"""A spike on cgroup v2 is carried whatever is away meanwhile."""
+
+import signal
+
+import pytest
+
+from tests.kubernetes.proofs.workloads import LIMIT_BYTES
+from tests.kubernetes.proofs_v2.leaping import leaps
+from tests.kubernetes.proofs_v2.release import NodeRelease
+
+pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
+
+
+def test_while_the_api_server_is_away_the_cgroup_goes_first_and_the_spec_follows(release: NodeRelease) -> None:
+    processes = release.cluster.control_plane.processes
+    with leaps(release.cluster, "no-api") as [one]:
+        release.wait_protected(["no-api"])
+        processes.signal("kube-apiserver", signal.SIGSTOP)
+        try:
+            one.begin()
+            assert one.wait_read()
+            raised = one.group().max_bytes
+        finally:
+            processes.signal("kube-apiserver", signal.SIGCONT)
+        assert raised >= 2 * LIMIT_BYTES - LIMIT_BYTES // 10
+        assert one.carried().max_bytes >= raised
+
+
+def test_when_the_kubelet_is_dead_before_it(release: NodeRelease) -> None:
+    with leaps(release.cluster, "no-kubelet") as [one]:
+        release.wait_protected(["no-kubelet"])
+        release.cluster.kill_kubelet()
+        try:
+            one.begin()
+            assert one.wait_read()
+        finally:
+            release.cluster.start_kubelet()
+        one.carried()
+
+
+def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease) -> None:
+    with leaps(release.cluster, "kubelet-dies") as [one]:
+        release.wait_protected(["kubelet-dies"])
+        one.begin()
+        one.wait_max(LIMIT_BYTES + 1)
+        release.cluster.kill_kubelet()
+        release.cluster.start_kubelet()
+        one.carried()
+
+
+@pytest.mark.parametrize("container", ["actuator", "guard"])
+def test_when_one_of_the_actuator_and_its_guard_is_killed_the_other_carries_it(
+    release: NodeRelease, container: str
+) -> None:
+    name = f"no-{container}"
+    with leaps(release.cluster, name) as [one]:
+        release.wait_protected([name])
+        release.cluster.in_node(f"{release.kill(container)} && {one.sign}")
+        one.carried()
+    release.wait_ready()
