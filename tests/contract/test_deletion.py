@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from elastipod.kube import resources as kube
-from tests.build import deployment_json, owner_json, pod_json
+from tests.build import deployment_json, job_json, owner_json, pod_json
 from tests.contract.samples import config_map
 from tests.contract.servers import JSON_PATCH, MERGE, Refusal, Server
 
@@ -132,6 +132,15 @@ async def test_an_orphaning_deletion_is_marked_so(server: Server) -> None:
     assert (await server.get(f"{server.pods}/web-0"))["metadata"]["name"] == "web-0"
 
 
+async def test_a_job_s_pods_stay_unless_it_is_said_otherwise(server: Server) -> None:
+    made = await server.post(server.path(kube.JOBS), job_json("it", server.namespace))
+    await server.make_pod(owner=owner_json("Job", "it", made["metadata"]["uid"], "batch/v1"))
+    answer = await server.call("DELETE", server.path(kube.JOBS, "it"))
+    assert (answer.code, len(answer.warnings)) == (200, 1)
+    assert "child pods are preserved by default when jobs are deleted" in answer.warnings[0]
+    await server.get(f"{server.pods}/web-0")
+
+
 async def test_a_foreground_deletion_waits_for_dependents(server: Server) -> None:
     path = server.path(kube.DEPLOYMENTS)
     made = await server.post(path, deployment_json("web", server.namespace, replicas=0))
@@ -156,6 +165,7 @@ async def test_many_go_at_once(server: Server) -> None:
         await server.post(path, config_map(name, server.namespace, labels={"app": app}))
     said = await server.delete(path, labelSelector="app=web")
     assert (said["kind"], [one["metadata"]["name"] for one in said["items"]]) == ("ConfigMapList", ["a", "b"])
+    assert not any("deletionTimestamp" in one["metadata"] for one in said["items"])
     assert [one for one in await server.names(path) if one in "abc"] == ["c"]
     await server.delete(path, fieldSelector="metadata.name=c")
     assert [one for one in await server.names(path) if one in "abc"] == []

@@ -174,6 +174,9 @@ async def test_a_namespace_carries_its_name_as_a_label(server: Server) -> None:
     found = await server.get(f"{kube.NAMESPACES.path()}/{server.namespace}")
     assert found["metadata"]["labels"] == {"kubernetes.io/metadata.name": server.namespace}
     assert (found["spec"], found["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    del found["metadata"]["labels"]
+    replaced = await server.put(f"{kube.NAMESPACES.path()}/{server.namespace}", found)
+    assert replaced["metadata"]["labels"] == {"kubernetes.io/metadata.name": server.namespace}
 
 
 async def test_a_node_comes_with_its_status(server: Server) -> None:

@@ -381,6 +381,17 @@ async def test_a_pod_is_filled_in(server: Server) -> None:
     assert made["status"] == {"phase": "Pending", "qosClass": "Burstable"}
 
 
+async def test_a_pod_s_own_requests_are_what_its_containers_come_to_or_its_limits(server: Server) -> None:
+    amounts = {"limits": {"cpu": "2", "memory": "1Gi"}}
+    made = await server.make_pod(cpu=None, memory="128Mi", resources=amounts)
+    assert made["spec"]["resources"]["requests"] == {"cpu": "2", "memory": "128Mi"}
+
+
+async def test_a_port_on_the_host_s_network_is_the_host_s(server: Server) -> None:
+    made = await server.make_pod(hostNetwork=True, containers=one(ports=[{"containerPort": 80}]))
+    assert made["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
+
+
 async def test_probes_and_ports_are_filled_in(server: Server) -> None:
     probe = {"httpGet": {"port": 80}}
     containers = one(ports=[{"containerPort": 80}], livenessProbe=probe, image="app")

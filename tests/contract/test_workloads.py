@@ -172,7 +172,8 @@ async def test_a_user_s_priority_has_a_limit(server: Server, value: int) -> None
 
 async def test_a_priority_class_stays_as_it_is(server: Server) -> None:
     name = server.unique("high")
-    await server.post(kube.PRIORITY_CLASSES.path(), {"metadata": {"name": name}, "value": 5})
+    made = await server.post(kube.PRIORITY_CLASSES.path(), {"metadata": {"name": name}, "value": 5})
+    assert made["preemptionPolicy"] == "PreemptLowerPriority"
     refused = await server.refused("PATCH", f"{kube.PRIORITY_CLASSES.path()}/{name}", {"value": 6}, content_type=MERGE)
     assert (refused.code, refused.fields) == (422, {"value"})
 
@@ -230,6 +231,8 @@ async def test_a_job_is_filled_in_and_given_a_selector(server: Server) -> None:
         "completionMode": "NonIndexed",
     }
     assert made["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    assert (made["spec"]["manualSelector"], made["spec"]["podReplacementPolicy"]) == (False, "TerminatingOrFailed")
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
     labels = made["spec"]["template"]["metadata"]["labels"]
     assert {key: labels.get(key) for key in ("batch.kubernetes.io/job-name", "job-name", "controller-uid")} == {
         "batch.kubernetes.io/job-name": "it",
@@ -248,6 +251,7 @@ async def test_a_cron_job_is_filled_in(server: Server) -> None:
 async def test_a_service_is_filled_in(server: Server) -> None:
     wanted = {"metadata": {"name": "it"}, "spec": {"ports": [{"port": 80}], "clusterIP": "None"}}
     made = await server.post(server.path(kube.SERVICES), wanted)
+    assert made["spec"]["internalTrafficPolicy"] == "Cluster"
     assert made["spec"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
     assert (made["spec"]["type"], made["spec"]["sessionAffinity"]) == ("ClusterIP", "None")
 

@@ -6,35 +6,31 @@ served. Reached in process through direct.py, over HTTP through http.py.
 
 import operator
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import PatchType
-from elastipod.localcluster.api import discovery, eviction, listing, protobuf
+from elastipod.localcluster.api import discovery, listing, protobuf
 from elastipod.localcluster.api.admission import Admission
-from elastipod.localcluster.api.decoding import YAML, Decoding, check_delete_options, decoding_of
+from elastipod.localcluster.api.decoding import YAML, Decoding, decoding_of
 from elastipod.localcluster.api.deletion import Deletion
 from elastipod.localcluster.api.failures import (
+    CREATED,
     ApiFailure,
     bad_request,
-    forbidden,
-    invalid_value,
     method_not_allowed,
     no_such_path,
     not_acceptable,
     not_found,
-    not_supported,
-    success,
     unsupported_media_type,
-    wrong_options,
 )
-from elastipod.localcluster.api.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, RESOURCE_QUOTA, Kind
+from elastipod.localcluster.api.kinds import NAMESPACE, POD, POD_METRICS, PRIORITY_CLASS, Kind
 from elastipod.localcluster.api.logs import LogSource, log_wish
 from elastipod.localcluster.api.patches import apply_patch
+from elastipod.localcluster.api.removing import Removing, is_dry_run
 from elastipod.localcluster.api.requests import (
     JSON,
-    NOTHING,
     Request,
     Response,
     Target,
@@ -46,11 +42,8 @@ from elastipod.localcluster.api.requests import (
 from elastipod.localcluster.api.store import Entry, Json, Store, TooLarge
 from elastipod.localcluster.api.writing import Alter, Writing, binding, replacing, scale_of, scaling
 
-_LASTING_NAMESPACES: Final = ("default", "kube-system", "kube-public")
 _FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-system")
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_TOLD_WHOLE: Final = ("pods", "namespaces", "services", RESOURCE_QUOTA.id)
-"""Kinds of which a deletion answers with the object as it was, not with a Status."""
 _APPLY: Final = "application/apply-patch"
 
 
@@ -83,9 +76,10 @@ class ApiServer:
         """The measurements that were last put into the store."""
         """Both are set by the node; without a usage source, metrics.k8s.io shows what was written to it."""
         self._clock = clock
-        self._deletion = Deletion(store, clock)
+        deletion = Deletion(store, clock)
         admission = Admission(store, checks_node_capacity=checks_node_capacity)
-        self._writing = Writing(store, clock, spread, admission, self._deletion)
+        self._writing = Writing(store, clock, spread, admission, deletion)
+        self._removing = Removing(store, clock, deletion, self._found)
         self._make_first_objects()
 
     def handle(self, request: Request) -> Response:
@@ -141,21 +135,21 @@ class ApiServer:
         if target.kind.resource.namespaced and target.namespace is None:
             raise method_not_allowed()
         decoding = decoding_of(request.query, "POST")
-        dry_run = _is_dry_run(request)
+        dry_run = is_dry_run(request)
         match target.subresource, bool(target.name):
             case "", False:
                 body = self._body(request, target.kind, decoding)
                 entry = self._writing.create(target.kind, target.place, body, decoding, dry_run=dry_run)
                 return listing.object_response(request, entry, self._clock.now(), code=201, warnings=decoding.warnings)
             case "eviction", True:
-                return self._evict(request, target, self._body(request, POD, decoding))
+                return self._removing.evict(request, target, self._body(request, POD, decoding))
             case "binding", True:
                 body = self._body(request, POD, decoding)
                 entry = self._found(target)
                 bound = binding(entry, body, to_rfc3339(self._clock.now()))
                 if not dry_run:
                     self.store.put(POD, bound)
-                return answer(success({"name": entry.name, "kind": "pods"}), 201)
+                return answer(CREATED, 201)
         raise method_not_allowed()
 
     def _change(self, request: Request, target: Target) -> Response:
@@ -173,7 +167,7 @@ class ApiServer:
             alter,
             decoding,
             subresource=subresource,
-            dry_run=_is_dry_run(request),
+            dry_run=is_dry_run(request),
         )
         if target.subresource == "scale":
             return answer(scale_of(entry))
@@ -196,45 +190,7 @@ class ApiServer:
         if target.subresource or (target.kind is NAMESPACE and not target.name):
             raise method_not_allowed()
         options = self._body(request, target.kind, Decoding()) if request.body else {}
-        for name in ("gracePeriodSeconds", "propagationPolicy", "orphanDependents"):
-            if name in request.query:
-                options.setdefault(name, _plain(request.query[name]))
-        _check_delete_options(options)
-        dry_run = _is_dry_run(request, options)
-        if not target.name:
-            entries = listing.selected(self.store, request, target)
-            gone = [self._delete_one(entry, options, dry_run=dry_run) for entry in entries]
-            return listing.plain_list(target.kind, gone, self.store.version)
-        entry = self._found(target)
-        if entry.kind is NAMESPACE and entry.name in _LASTING_NAMESPACES:
-            raise forbidden("namespaces", entry.name, "this namespace may not be deleted")
-        self._deletion.check(entry, options)
-        last = self._delete_one(entry, options, dry_run=dry_run)
-        if self.store.get(entry.kind, entry.namespace, entry.name) is None and entry.kind.id not in _TOLD_WHOLE:
-            details = {"name": entry.name, "kind": entry.kind.resource.plural, "uid": entry.json["metadata"]["uid"]}
-            if entry.kind.resource.group:
-                details["group"] = entry.kind.resource.group
-            return answer(success(details))
-        return Response(200, last.raw)
-
-    def _delete_one(self, entry: Entry, options: Json, *, dry_run: bool) -> Entry:
-        if dry_run:
-            return entry
-        return self._deletion.delete(entry, options)
-
-    def _evict(self, request: Request, target: Target, body: Json) -> Response:
-        entry = self._found(target)
-        eviction.check_body(body, entry)
-        options = body.get("deleteOptions") or {}
-        _check_delete_options(options)
-        self._deletion.check(entry, options)
-        dry_run = _is_dry_run(request, options)
-        now = self._clock.now()
-        eviction.spend_budget(self.store, entry, now, dry_run=dry_run)
-        if not dry_run:
-            marked = self.store.put(POD, eviction.marked_as_evicted(entry.json, to_rfc3339(now)))
-            self._deletion.delete(marked, options)
-        return answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
+        return self._removing.delete(request, target, options)
 
     def _log(self, request: Request, entry: Entry) -> Response:
         if self.logs is None:
@@ -284,30 +240,3 @@ class ApiServer:
         for name, value in _SYSTEM_PRIORITIES.items():
             if self.store.get(PRIORITY_CLASS, "", name) is None:
                 self._writing.create(PRIORITY_CLASS, "", {"metadata": {"name": name}, "value": value})
-
-
-def _is_dry_run(request: Request, delete_options: Mapping[str, Any] = NOTHING) -> bool:
-    """Whether nothing may be written. kubectl says so of a deletion in the options, which need not name their kind."""
-    stated = request.query.get("dryRun") or delete_options.get("dryRun")
-    if stated in (None, "", []):
-        return False
-    if stated in ("All", ["All"]):
-        return True
-    options = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}.get(request.method)
-    shown = stated if isinstance(stated, list) else [stated]
-    raise wrong_options(options or "DeleteOptions", not_supported("dryRun", shown, ["All"]))
-
-
-def _check_delete_options(options: Json) -> None:
-    check_delete_options(options)
-    policy = options.get("propagationPolicy")
-    if policy not in (None, "Background", "Foreground", "Orphan"):
-        problem = not_supported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"])
-        raise wrong_options("DeleteOptions", problem)
-    if policy is not None and options.get("orphanDependents") is not None:
-        detail = "orphanDependents and deletionPropagation cannot be both set"
-        raise wrong_options("DeleteOptions", invalid_value("propagationPolicy", policy, detail))
-
-
-def _plain(text: str) -> Any:
-    return int(text) if text.lstrip("-").isdecimal() else {"true": True, "false": False}.get(text, text)

@@ -6,8 +6,14 @@ Owns which status and which defaults each kind begins with. Pods' own rules are 
 from collections.abc import Callable
 from typing import Any, Final
 
-from elastipod.localcluster.api.kinds import NAMESPACE, NODE, POD, Kind
-from elastipod.localcluster.api.podspec import canonical_amounts, qos_class, set_pod_defaults, set_resource_defaults
+from elastipod.localcluster.api.kinds import NAMESPACE, NODE, POD, PRIORITY_CLASS, Kind
+from elastipod.localcluster.api.podspec import (
+    canonical_amounts,
+    qos_class,
+    set_pod_defaults,
+    set_pod_level_requests,
+    set_resource_defaults,
+)
 
 Json = dict[str, Any]
 
@@ -24,6 +30,14 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
+_JOB_DEFAULTS: Final = (
+    ("parallelism", 1),
+    ("backoffLimit", 6),
+    ("suspend", False),
+    ("completionMode", "NonIndexed"),
+    ("manualSelector", False),
+    ("podReplacementPolicy", "TerminatingOrFailed"),
+)
 _REPLICATED: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
 
 
@@ -39,8 +53,6 @@ def prepare_new(kind: Kind, json: Json) -> None:
     elif kind is NAMESPACE:
         json["spec"] = {"finalizers": ["kubernetes"]}
         json["status"] = {"phase": "Active"}
-        labels = (json["metadata"].get("labels") or {}) | {"kubernetes.io/metadata.name": json["metadata"]["name"]}
-        json["metadata"]["labels"] = labels
     elif kind.has_status and kind is not NODE:
         json.pop("status", None)
     complete_change(kind, json)
@@ -50,6 +62,7 @@ def complete_new(kind: Kind, json: Json) -> None:
     """After mutating admission."""
     if kind is POD:
         set_resource_defaults(json["spec"])
+        set_pod_level_requests(json["spec"])
         json["status"]["qosClass"] = qos_class(json["spec"])
     elif kind.id == "jobs.batch" and not json["spec"].get("manualSelector"):
         _set_job_selector(json)
@@ -65,6 +78,11 @@ def kept_status(kind: Kind, old: Json | None, new: Json | None) -> Json | None:
 def complete_change(kind: Kind, json: Json) -> None:
     """What decoding fills in at any time."""
     _have_spec(kind, json)
+    if kind is NAMESPACE:
+        labels = (json["metadata"].get("labels") or {}) | {"kubernetes.io/metadata.name": json["metadata"]["name"]}
+        json["metadata"]["labels"] = labels
+    elif kind is PRIORITY_CLASS:
+        json.setdefault("preemptionPolicy", "PreemptLowerPriority")
     if kind is POD:
         set_resource_defaults(json["spec"])
     elif kind.id in _OTHERS:
@@ -78,6 +96,7 @@ def complete_change(kind: Kind, json: Json) -> None:
         _set_rollout_defaults(spec)
     elif kind.id == "statefulsets.apps":
         spec.setdefault("podManagementPolicy", "OrderedReady")
+        spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
         spec.setdefault("revisionHistoryLimit", 10)
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
@@ -97,7 +116,7 @@ def _have_spec(kind: Kind, json: Json) -> None:
 def _set_job_defaults(spec: Json) -> None:
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    for field, value in (("parallelism", 1), ("backoffLimit", 6), ("suspend", False), ("completionMode", "NonIndexed")):
+    for field, value in _JOB_DEFAULTS:
         spec.setdefault(field, value)
 
 
@@ -120,6 +139,7 @@ def _set_scaler_defaults(spec: Json) -> None:
 def _set_service_defaults(spec: Json) -> None:
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
     for port in spec.get("ports") or ():
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port", 0))
@@ -172,5 +192,7 @@ def _set_job_selector(json: Json) -> None:
         for key, value in (("controller-uid", uid), ("job-name", name))
     }
     template["metadata"] = {**meta, "labels": {**(meta.get("labels") or {}), **ours}}
+    if not json["metadata"].get("labels"):
+        json["metadata"]["labels"] = dict(template["metadata"]["labels"])
     stated = (json["spec"].get("selector") or {}).get("matchLabels") or {}
     json["spec"]["selector"] = {"matchLabels": {**stated, "batch.kubernetes.io/controller-uid": uid}}

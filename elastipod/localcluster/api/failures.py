@@ -27,6 +27,10 @@ REASONS: Final = {
 }
 
 
+CREATED: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+"""The Status of what makes no object: an eviction, a binding."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing wrong with an object: where, what sort, and in words; renders as apimachinery's field.Error."""

@@ -81,7 +81,22 @@ def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
             volume["emptyDir"] = {}
     for container in containers_of(spec):
         _set_container_defaults(container)
+    if spec.get("hostNetwork"):
+        for container in containers_of(spec):
+            for port in container.get("ports") or ():
+                port["hostPort"] = port.get("hostPort") or port.get("containerPort", 0)
     set_resource_defaults(spec)
+
+
+def set_pod_level_requests(spec: Json) -> None:
+    """A pod with limits of its own requests what its containers do together, or those limits."""
+    wanted = spec.get("resources") or {}
+    if not wanted.get("limits"):
+        return
+    parts = {key: value for key, value in spec.items() if key not in ("resources", "overhead")}
+    together = {key: show_amount(key, amount) for key, amount in pod_amounts(parts, "requests").items()}
+    requests = {key: text for key, text in together.items() if key in ("cpu", "memory")}
+    wanted["requests"] = {**wanted["limits"], **requests, **(wanted.get("requests") or {})}
 
 
 def _set_container_defaults(container: Json) -> None:

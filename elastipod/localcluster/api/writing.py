@@ -153,6 +153,9 @@ class Writing:
                 raise invalid(old.kind.resource.kind, old.kind.resource.group, old.name, [problem])
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
             raise conflict(old.kind.id, old.name, why)
+        if is_patch and meta.get("deletionTimestamp") != before.get("deletionTimestamp"):
+            problem = invalid_value("metadata.deletionTimestamp", meta.get("deletionTimestamp"), "field is immutable")
+            raise invalid(old.kind.resource.kind, old.kind.resource.group, old.name, [problem])
         version = meta.get("resourceVersion")
         if not version and not is_patch and old.kind.needs_version:
             problem = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
@@ -249,6 +252,7 @@ def scale_of(entry: Entry) -> Json:
     meta = entry.json["metadata"]
     status = entry.json.get("status") or {}
     labels = ((entry.json["spec"].get("selector") or {}).get("matchLabels")) or {}
+    replicas = entry.json["spec"].get("replicas", 1)
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -257,7 +261,7 @@ def scale_of(entry: Entry) -> Json:
             for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
             if key in meta
         },
-        "spec": {"replicas": entry.json["spec"].get("replicas", 1)},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": {
             "replicas": status.get("replicas", 0),
             "selector": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),
@@ -319,7 +323,9 @@ def _with_status(json: Json, status: Json | None) -> Json:
 def _told_metadata(old: Entry, json: Json) -> Json:
     """What comes with a status report: of a built-in kind labels, annotations and finalizers too."""
     before, after = old.json["metadata"], json.get("metadata") or {}
-    told = ("annotations", "finalizers") if old.kind.id == "deployments.apps" else ("labels", "annotations", "finalizers")
+    told = (
+        ("annotations", "finalizers") if old.kind.id == "deployments.apps" else ("labels", "annotations", "finalizers")
+    )
     kept = {key: value for key, value in before.items() if key not in told}
     return kept | {key: after[key] for key in told if after.get(key)}
 
