@@ -19,6 +19,7 @@ from tests.localcluster.test_validation import autoscaler
 
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 METRICS: Final = "pods.metrics.k8s.io"
+_SCALING: Final = "/apis/autoscaling.k8s.io/v1/namespaces/{}"
 _PODS: Final = 10
 """More than the updater asks about one by one."""
 SETTINGS: Final[Json] = {
@@ -72,20 +73,9 @@ def give_work(calls: Calls, namespace: str, node: str) -> None:
         # One of them is not measured yet.
         if index:
             _measure(calls, namespace, f"web-{index}")
-    scaling = f"/apis/autoscaling.k8s.io/v1/namespaces/{namespace}"
-    calls.post(f"{scaling}/verticalpodautoscalers", autoscaler(updatePolicy={"updateMode": "InPlaceOrRecreate"}))
-    sizes = {"cpu": "100m", "memory": "128Mi"}
-    advice = {
-        "containerName": "app",
-        "target": sizes,
-        "lowerBound": sizes,
-        "upperBound": sizes,
-        "uncappedTarget": sizes,
-    }
-    status = {"status": {"recommendation": {"containerRecommendations": [advice]}}}
-    calls.patch(f"{scaling}/verticalpodautoscalers/web/status", status, MERGE)
+    advise(calls, namespace)
     calls.post(
-        f"{scaling}/verticalpodautoscalercheckpoints",
+        f"{_SCALING.format(namespace)}/verticalpodautoscalercheckpoints",
         {
             "apiVersion": "autoscaling.k8s.io/v1",
             "kind": "VerticalPodAutoscalerCheckpoint",
@@ -95,9 +85,25 @@ def give_work(calls: Calls, namespace: str, node: str) -> None:
     )
 
 
+def advise(calls: Calls, namespace: str) -> None:
+    """An autoscaler for the Deployment, with less memory recommended than it has."""
+    path = f"{_SCALING.format(namespace)}/verticalpodautoscalers"
+    calls.post(path, autoscaler(updatePolicy={"updateMode": "InPlaceOrRecreate"}))
+    sizes = {"cpu": "100m", "memory": "128Mi"}
+    advice = {
+        "containerName": "app",
+        "target": sizes,
+        "lowerBound": sizes,
+        "upperBound": sizes,
+        "uncappedTarget": sizes,
+    }
+    status = {"status": {"recommendation": {"containerRecommendations": [advice]}}}
+    calls.patch(f"{path}/web/status", status, MERGE)
+
+
 def take_work(calls: Calls, namespace: str) -> None:
     """No autoscaler and no pod of it is left for others to act on."""
-    calls.delete(f"/apis/autoscaling.k8s.io/v1/namespaces/{namespace}/verticalpodautoscalers")
+    calls.delete(f"{_SCALING.format(namespace)}/verticalpodautoscalers")
     calls.delete(f"/api/v1/namespaces/{namespace}/pods", gracePeriodSeconds="0")
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from elastipod.kube.errors import Conflict, Forbidden, Invalid, StatusCause, TooManyRequests, Unreachable
+from elastipod.kube.errors import Conflict, Forbidden, Invalid, NotServed, StatusCause, TooManyRequests, Unreachable
 from elastipod.kube.resources import AUTOSCALERS, ELASTIC_POLICIES, NODES, POD_DISRUPTION_BUDGETS, RESOURCE_QUOTAS
 from tests import build
 from tests.updater.world import World
@@ -494,3 +494,36 @@ async def test_what_has_to_wait_is_told_of_each_pod_however_many_there_are() -> 
         await _many(world, node_cpu="3")
         assert not world.connection.resizes
         assert await world.events() == ["NoRoom"] * 30
+
+
+async def test_an_older_api_server_without_resize_is_asked_once_and_each_pod_is_told_why() -> None:
+    async with World() as world:
+        await world.node()
+        owner = await world.deployment()
+        for name in ("web-a", "web-b", "web-c"):
+            await world.pod(name, owner)
+        await world.autoscaler(cpu="1")
+        world.connection.failures = [NotServed(404, "", "404 page not found")] * 100
+        await world.run(20, seconds=20)
+        assert len(world.connection.resizes) == 1
+        assert world.lacking.lacks() == ("pods/resize is not served",)
+        assert {outcome(world, name) for name in ("web-a", "web-b", "web-c")} == {"Refused NotServed"}
+        assert "NotServed" in await world.events()
+
+
+async def test_a_memory_limit_that_an_older_api_server_will_not_lower_is_told_once_and_cpu_goes_on() -> None:
+    # Kubernetes 1.33.
+    no = "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased unless resizePolicy is"
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment(), memory="512Mi", memory_limit="1Gi")
+        world.used.by_pod = {"web-a": ("50m", "64Mi")}
+        await world.autoscaler(cpu="100m", memory="128Mi")
+        world.connection.failures = [Invalid(422, "Invalid", f"{no} RestartContainer")]
+        await world.run(20, seconds=20)
+        assert outcome(world) == "Refused Refused"
+        assert len(world.connection.resizes) == 1
+        assert "Refused" in await world.events()
+        await world.recommend(cpu="200m", memory="128Mi")
+        await world.run(5, seconds=20)
+        assert (await world.requests("web-a"))["cpu"] == "200m"

@@ -10,6 +10,7 @@ from elastipod.api import RESOURCES_ANNOTATION
 from elastipod.clock import ManualClock, to_rfc3339
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import KubeError
+from elastipod.kube.lacks import LacksConnection
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, NODES, PODS, REPLICA_SETS, ResourceType
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
@@ -74,6 +75,7 @@ class World:
         self.connection.resizes = []
         self.connection.failures = []
         self.connection.before_resize = []
+        self.lacking = LacksConnection(self.connection, self.clock)
         # No time passes for a watch here, so none says anything without a change.
         self.settings = UpdaterSettings(**{"stale_seconds": 1e9, **settings})
         self.updater = self._new()
@@ -261,7 +263,7 @@ class World:
         )
 
     def _new(self) -> Updater:
-        return Updater(self.connection, self.clock, self.settings, spread=random.Random(1))
+        return Updater(self.lacking, self.clock, self.settings, spread=random.Random(1))
 
     async def _stop(self) -> None:
         assert self._watching is not None
