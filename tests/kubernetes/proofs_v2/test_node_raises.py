@@ -1,0 +1,47 @@
+"""With `nodeRaises` the kubelet alone raises a spike on cgroup v2; the actuator writes memory.high, and asks."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.kubernetes.processes import wait_for
+from tests.kubernetes.proofs.figures import told
+from tests.kubernetes.proofs.workloads import LIMIT_BYTES
+from tests.kubernetes.proofs_v2.leaping import leaps
+from tests.kubernetes.proofs_v2.release import NodeRelease
+
+pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def patient(release: NodeRelease) -> Iterator[NodeRelease]:
+    """With a gap and a deadline that leave a kubelet all the time it may take, so that nobody else raises."""
+    release.install(nodeRaises=True, holdSeconds=60, gapFraction=0.2)
+    yield release
+    release.install()
+
+
+def test_10_of_10_spikes_are_carried(patient: NodeRelease, record_property: Callable[[str, object], None]) -> None:
+    names = [f"node-{number}" for number in range(10)]
+    with leaps(patient.cluster, *names) as found:
+        patient.wait_protected(names)
+        groups = []
+        for two in zip(found[::2], found[1::2], strict=True):
+            for one in two:
+                one.begin()
+            groups += [one.carried() for one in two]
+    stalls = [one.stalled_seconds for one in groups]
+    record_property("figure", told("a spike's whole stall on v2, raised by the kubelet", "s", stalls))
+
+
+def test_a_restarted_kubelet_raises_what_was_asked_meanwhile(patient: NodeRelease) -> None:
+    with leaps(patient.cluster, "node-restarted") as [one]:
+        patient.wait_protected(["node-restarted"])
+        patient.cluster.kill_kubelet()
+        try:
+            one.begin()
+            wait_for(one.stated, 60, "the spec is raised", lambda limit: limit > LIMIT_BYTES)
+            assert one.group().max_bytes == LIMIT_BYTES
+        finally:
+            patient.cluster.start_kubelet()
+        one.carried()
