@@ -1,11 +1,13 @@
 """The actuator on the node of the shared cluster, and what became of a spike before it was there."""
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import pytest
 
+from tests.kubernetes.proofs.figures import told
 from tests.kubernetes.proofs.spikes import Outcome
-from tests.kubernetes.proofs_v2.leaping import leaps
+from tests.kubernetes.proofs_v2.leaping import Group, Tell, leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 from tests.kubernetes.vm import VmCluster
 
@@ -35,3 +37,14 @@ def release(quiet: VmCluster, alone: Outcome) -> NodeRelease:
     installed = NodeRelease(quiet)
     installed.install()
     return installed
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Tell:
+    """Tells how long spikes stood still."""
+
+    def tell(what: str, groups: Iterable[Group]) -> None:
+        stalls = [one.stalled_seconds for one in groups]
+        record_property("figure", told(f"cgroup v2: a spike's whole stall, {what}", "s", stalls))
+
+    return tell

@@ -3,7 +3,7 @@
 They stay when they have read, until their group was looked at.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,10 @@ class Group:
     kills: int
     stalled_seconds: float
     """How long all its tasks stood still for memory."""
+
+
+Tell = Callable[[str, Iterable[Group]], None]
+"""Tells what they were through and how long they stood still."""
 
 
 class Leap:

@@ -5,13 +5,15 @@ import signal
 import pytest
 
 from tests.kubernetes.proofs.workloads import LIMIT_BYTES
-from tests.kubernetes.proofs_v2.leaping import leaps
+from tests.kubernetes.proofs_v2.leaping import Tell, leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 
 pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
 
 
-def test_while_the_api_server_is_away_the_cgroup_goes_first_and_the_spec_follows(release: NodeRelease) -> None:
+def test_while_the_api_server_is_away_the_cgroup_goes_first_and_the_spec_follows(
+    release: NodeRelease, tell: Tell
+) -> None:
     processes = release.cluster.control_plane.processes
     with leaps(release.cluster, "no-api") as [one]:
         release.wait_protected(["no-api"])
@@ -23,10 +25,12 @@ def test_while_the_api_server_is_away_the_cgroup_goes_first_and_the_spec_follows
         finally:
             processes.signal("kube-apiserver", signal.SIGCONT)
         assert raised >= 2 * LIMIT_BYTES - LIMIT_BYTES // 10
-        assert one.carried().max_bytes >= raised
+        group = one.carried()
+    assert group.max_bytes >= raised
+    tell("without an API server", [group])
 
 
-def test_when_the_kubelet_is_dead_before_it(release: NodeRelease) -> None:
+def test_when_the_kubelet_is_dead_before_it(release: NodeRelease, tell: Tell) -> None:
     with leaps(release.cluster, "no-kubelet") as [one]:
         release.wait_protected(["no-kubelet"])
         release.cluster.kill_kubelet()
@@ -35,26 +39,26 @@ def test_when_the_kubelet_is_dead_before_it(release: NodeRelease) -> None:
             assert one.wait_read()
         finally:
             release.cluster.start_kubelet()
-        one.carried()
+        tell("without a kubelet", [one.carried()])
 
 
-def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease) -> None:
+def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease, tell: Tell) -> None:
     with leaps(release.cluster, "kubelet-dies") as [one]:
         release.wait_protected(["kubelet-dies"])
         one.begin()
         one.wait_max(LIMIT_BYTES + 1)
         release.cluster.kill_kubelet()
         release.cluster.start_kubelet()
-        one.carried()
+        tell("with a kubelet killed in the middle", [one.carried()])
 
 
 @pytest.mark.parametrize("container", ["actuator", "guard"])
 def test_when_one_of_the_actuator_and_its_guard_is_killed_the_other_carries_it(
-    release: NodeRelease, container: str
+    release: NodeRelease, container: str, tell: Tell
 ) -> None:
     name = f"no-{container}"
     with leaps(release.cluster, name) as [one]:
         release.wait_protected([name])
         release.cluster.in_node(f"{release.kill(container)} && {one.sign}")
-        one.carried()
+        tell(f"when the {container} is killed", [one.carried()])
     release.wait_ready()

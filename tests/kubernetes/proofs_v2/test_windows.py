@@ -5,7 +5,7 @@ The kubelet writes all of a container's sizes for each, as they stood when it be
 
 import pytest
 
-from tests.kubernetes.proofs_v2.leaping import Leap, leaps
+from tests.kubernetes.proofs_v2.leaping import Leap, Tell, leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 
 pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
@@ -18,23 +18,27 @@ def resize(release: NodeRelease, one: Leap, **resources: dict[str, str]) -> None
     release.cluster.calls.patch(f"{one.path}/resize", body)
 
 
-def test_a_resize_of_the_cpu_alone(release: NodeRelease) -> None:
+def test_a_resize_of_the_cpu_alone(release: NodeRelease, tell: Tell) -> None:
     names = [f"cpu-{number}" for number in range(TIMES)]
     with leaps(release.cluster, *names) as found:
         release.wait_protected(names)
+        groups = []
         for one in found:
             resize(release, one, requests={"cpu": "20m"})
             one.begin()
             for amount in ("30m", "40m", "50m"):
                 resize(release, one, requests={"cpu": amount})
-            one.carried()
+            groups.append(one.carried())
+    tell("beside resizes of the CPU", groups)
 
 
-def test_an_older_raise_of_the_memory(release: NodeRelease) -> None:
+def test_an_older_raise_of_the_memory(release: NodeRelease, tell: Tell) -> None:
     names = [f"older-{number}" for number in range(TIMES)]
     with leaps(release.cluster, *names) as found:
         release.wait_protected(names)
+        groups = []
         for one in found:
             resize(release, one, limits={"memory": "110Mi"})
             one.begin()
-            one.carried()
+            groups.append(one.carried())
+    tell("beside an older raise", groups)

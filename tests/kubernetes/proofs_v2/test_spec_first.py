@@ -1,0 +1,27 @@
+"""A spike on cgroup v2: the kernel makes it wait, the spec is raised, then the cgroup."""
+
+import pytest
+
+from tests.kubernetes.proofs.spikes import Outcome
+from tests.kubernetes.proofs_v2.leaping import Tell, leaps
+from tests.kubernetes.proofs_v2.release import NodeRelease
+
+pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
+
+
+def test_without_elastipod_a_spike_is_killed(alone: Outcome) -> None:
+    assert (alone.reason, alone.exit_code) == ("OOMKilled", 137)
+
+
+@pytest.mark.parametrize("pages", ["always", "madvise"])
+def test_10_of_10_spikes_are_carried(release: NodeRelease, pages: str, tell: Tell) -> None:
+    release.cluster.in_node(f"echo {pages} > /sys/kernel/mm/transparent_hugepage/enabled")
+    names = [f"{pages}-{number}" for number in range(10)]
+    with leaps(release.cluster, *names) as found:
+        release.wait_protected(names)
+        groups = []
+        for two in zip(found[::2], found[1::2], strict=True):
+            for one in two:
+                one.begin()
+            groups += [one.carried() for one in two]
+    tell(f"huge pages {pages}", groups)
