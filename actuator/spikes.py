@@ -20,7 +20,7 @@ _NEEDED: Final = 0.85
 """Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
 _CACHE_REST_SECONDS: Final = 1.0
 _NODES_SHARE: Final = 0.6
-"""Of the time that a hold gives, the share in which a node that raises has to."""
+"""The share of a hold's time that is left to a node which raises."""
 RUNGS: Final = 6
 
 
