@@ -154,6 +154,8 @@ class Bench:
 
     async def one_by_one(self, process: Process, changes: int, pause_seconds: float, patience: float) -> list[float]:
         """From the API server's receipt of a status to that of the first resize it leads to, for each change."""
+        self._kubelet.wait_quiet()
+        process.wait_quiet()
         self._millicores += FIRST_MILLICORES
         self._audit.read()
         found: list[Asked] = []
