@@ -21,8 +21,8 @@ log = get_logger(__name__)
 _REMEMBERED_SECONDS: Final = 600.0
 """What was not met with again for so long is over, or nobody asks for it any more."""
 
-_Place = tuple[str, str, str | None]
-"""Verb, kind and namespace of a right; of what is not served, the kind alone."""
+_Place = tuple[str, str]
+"""Verb and kind of a right; of what is not served, the kind alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class LacksConnection(InterceptedConnection):
     def lacks(self) -> tuple[str, ...]:
         """Each in a few words, by name: `may not patch pods/resize`."""
         self._forget_old()
-        return tuple(sorted({str(one) for one in self._found.values()}))
+        return tuple(sorted(str(one) for one in self._found.values()))
 
     async def handle(self, call: Call) -> bytes:
         if not call.resource.group and call.subresource:
@@ -91,7 +91,7 @@ class LacksConnection(InterceptedConnection):
 
     def _miss(self, place: _Place, lack: Lack, error: StatusError) -> None:
         if place not in self._found:
-            log.warning("missing in the cluster", lack=str(lack), namespace=place[2], error=str(error))
+            log.warning("missing in the cluster", lack=str(lack), error=str(error))
         self._found[place] = lack
 
     def _forget_old(self) -> None:
@@ -102,15 +102,15 @@ class LacksConnection(InterceptedConnection):
     def _forget(self, place: _Place) -> None:
         lack = self._found.pop(place, None)
         if lack is not None:
-            log.info("no longer missing in the cluster", lack=str(lack), namespace=place[2])
+            log.info("no longer missing in the cluster", lack=str(lack))
 
 
 def _right(call: Call) -> _Place:
-    return call.verb, _kind(call), call.namespace
+    return call.verb, _kind(call)
 
 
 def _path(call: Call) -> _Place:
-    return "", _kind(call), None
+    return "", _kind(call)
 
 
 def _kind(call: Call) -> str:
