@@ -7,19 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
-from tests.charts.duties import DEFINITIONS, METRICS, advise, give_work, growing_pod, leap, serve_metrics, take_work
-from tests.charts.pages import CHART
-from tests.charts.releases import Right, Running, installed, right_of
+from tests.charts.duties import DEFINITIONS, METRICS, give_work, growing_pod, leap, serve_metrics, take_work
+from tests.charts.releases import Right, Running, installed
 from tests.charts.rendering import COMPONENTS, needs_helm
 from tests.kubernetes.apiserver import ApiServer, Audited
-from tests.kubernetes.calls import Calls
 from tests.kubernetes.processes import wait_for
 
 Json = dict[str, Any]
@@ -105,6 +101,13 @@ WRITES: Final = {
 }
 
 
+def give_more(server: ApiServer, running: Running, namespace: str, folder: Path) -> None:
+    """More to do, of each kind."""
+    server.make_namespace(namespace)
+    give_work(server.calls, namespace, running.namespace)
+    leap(growing_pod(server.calls, namespace, running.namespace, folder / "cgroup"))
+
+
 def wait_for_others(server: ApiServer, running: Running, work: str) -> None:
     """Until it has written something in that namespace."""
 
@@ -124,108 +127,14 @@ def test_each_other_right_is_told_when_it_is_withdrawn_while_the_rest_goes_on_an
         wait_for(lambda: set(WRITES[component]) - running.used(), _SECONDS, "it is at work", lambda left: not left)
         for number, right in enumerate(WRITES[component]):
             running.withhold(right)
-            work = f"{running.work}-{number}"
-            measured.make_namespace(work)
-            give_work(measured.calls, work, running.namespace)
-            leap(growing_pod(measured.calls, work, running.namespace, tmp_path / "cgroup"))
+            work, more = f"{running.work}-{number}", f"{running.work}-{number}-more"
+            give_more(measured, running, work, tmp_path)
             wait_told(running, named(right))
             if right[2] != "pods" or component == "recommender":
                 # Of what is not measured the updater lowers nothing.
                 wait_for_others(measured, running, work)
             running.withhold()
+            give_more(measured, running, more, tmp_path)
             wait_told(running, set())
             take_work(measured.calls, work)
-
-
-CUSTOM: Final = {
-    "recommender": {
-        "verticalpodautoscalers.autoscaling.k8s.io is not served",
-        "verticalpodautoscalercheckpoints.autoscaling.k8s.io is not served",
-    },
-    "updater": {
-        "verticalpodautoscalers.autoscaling.k8s.io is not served",
-        "elasticpolicies.elastipod.io is not served",
-    },
-    "actuator": {"elasticpolicies.elastipod.io is not served", "elasticnodes.elastipod.io/status is not served"},
-}
-
-
-@contextmanager
-def definitions_gone(calls: Calls) -> Iterator[None]:
-    """A while without our custom resources."""
-    found = [yaml.safe_load(path.read_text("utf-8")) for path in sorted((CHART / "crds").glob("*.yaml"))]
-    names = [one["metadata"]["name"] for one in found]
-
-    def codes() -> set[int]:
-        return {calls.call("GET", f"{DEFINITIONS}/{name}")[0] for name in names}
-
-    for name in names:
-        calls.delete(f"{DEFINITIONS}/{name}")
-    wait_for(codes, 30, "they are gone", lambda found: found == {404})
-    try:
-        yield
-    finally:
-        for one in found:
-            calls.post(DEFINITIONS, one)
-
-
-SHOWS_WORK: Final = {
-    "recommender": ("patch", "autoscaling.k8s.io", "verticalpodautoscalercheckpoints"),
-    "updater": ("patch", "", "pods/resize"),
-    "actuator": ("patch", "elastipod.io", "elasticnodes/status"),
-}
-
-
-@pytest.mark.parametrize("component", CUSTOM)
-def test_without_our_definitions_a_component_says_so_and_works_once_they_are_there(
-    measured: ApiServer, tmp_path: Path, component: str
-) -> None:
-    calls = measured.calls
-    with installed(measured, tmp_path, component, {}) as running:
-        with definitions_gone(calls):
-            running.start()
-            wait_for(running.lacks, _SECONDS, "it tells", lambda found: found >= CUSTOM[component])
-        wait_told(running, set())
-        advise(calls, running.work)
-        wait_done(measured, running, SHOWS_WORK[component])
-
-
-def test_history_that_a_backup_brings_back_after_the_definitions_were_deleted_is_kept(
-    measured: ApiServer, tmp_path: Path
-) -> None:
-    calls = measured.calls
-    with installed(measured, tmp_path, "recommender", {}) as running:
-        saved = f"/apis/autoscaling.k8s.io/v1/namespaces/{running.work}/verticalpodautoscalercheckpoints"
-
-        def names() -> set[str]:
-            return {one["metadata"]["name"] for one in calls.get(saved)["items"]}
-
-        running.start()
-        wait_for(names, _SECONDS, "its history is saved, and nobody's is gone", lambda found: found == {"web-app"})
-        [backup] = calls.get(saved)["items"]
-        with definitions_gone(calls):
-            wait_for(running.lacks, _SECONDS, "it tells", lambda found: bool(found & CUSTOM["recommender"]))
-        wait_told(running, set())
-        backup["metadata"] = {
-            "name": "web-app",
-            "namespace": running.work,
-            "annotations": backup["metadata"]["annotations"],
-        }
-        calls.post(saved, backup)
-        looks = ("list", "autoscaling.k8s.io", "verticalpodautoscalercheckpoints")
-        wait_done(measured, running, looks, times=3)
-        advise(calls, running.work)
-        wait_done(measured, running, looks, times=3)
-        assert names() == {"web-app"}
-        deleted = [one for one in measured.audited(running.user) if (one.verb, one.name) == ("delete", "web-app")]
-        assert not deleted
-
-
-def wait_done(server: ApiServer, running: Running, right: Right, times: int = 1) -> None:
-    """Until it has done that so many times more."""
-    before = len(server.audited(running.user))
-
-    def done() -> int:
-        return sum(right_of(one) == right and one.code < 300 for one in server.audited(running.user)[before:])
-
-    wait_for(done, _SECONDS, f"{running.account} uses {right}", lambda found: found >= times)
+            take_work(measured.calls, more)
