@@ -9,11 +9,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, ELASTIC_NODES, ELASTIC_POLICIES
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.controlplane import ADMIN
+from tests.kubernetes.controlplane import ADMIN, ask
 from tests.kubernetes.processes import wait_for
 
 CRDS: Final = Path(__file__).parents[2] / "charts" / "elastipod" / "crds"
@@ -57,6 +59,11 @@ def shared_server(folder: Path) -> Iterator[Place]:
 def _with_our_kinds(server: ApiServer) -> Place:
     server.kubectl("apply", "--server-side", "-f", str(CRDS))
     server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
-    for path in ("/apis/autoscaling.k8s.io/v1", "/apis/elastipod.io/v1alpha1"):
-        wait_for(lambda: server.calls.call("GET", path)[0], 10.0, f"{path} is served", lambda code: code == 200)  # noqa: B023
-    return Place(server.control_plane.outside, server.control_plane.token(ADMIN))
+    plane = server.control_plane
+    place = Place(plane.outside, plane.token(ADMIN))
+    for kind in (AUTOSCALERS, CHECKPOINTS, ELASTIC_POLICIES, ELASTIC_NODES):
+        # The first watch of a kind is refused until the server has read what there is of it.
+        path = f"{kind.path()}?watch=true&timeoutSeconds=1"
+        look = partial(ask, place.url, plane.authority.certificate, place.token, path)
+        wait_for(look, 30.0, f"{kind.plural} are served", lambda found: found is not None)
+    return place

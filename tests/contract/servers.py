@@ -207,7 +207,12 @@ class Server:
         params = {"watch": "true", **query}
         async with self._session.get(path, params=params, headers={"Accept": accept}, ssl=False) as response:
             assert response.status == 200, await response.text()
-            yield Watching(response)
+            try:
+                yield Watching(response)
+            finally:
+                # A stream that is left is cut, or its end would outlive the test.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     async def make_namespace(self, name: str) -> None:
         """A namespace in which pods can be made at once."""
