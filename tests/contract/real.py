@@ -9,14 +9,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, ELASTIC_NODES, ELASTIC_POLICIES
+from elastipod.kube.resources import AUTOSCALERS
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.controlplane import ADMIN, ask
-from tests.kubernetes.processes import wait_for
+from tests.kubernetes.controlplane import ADMIN
 
 CRDS: Final = Path(__file__).parents[2] / "charts" / "elastipod" / "crds"
 
@@ -59,11 +57,6 @@ def shared_server(folder: Path) -> Iterator[Place]:
 def _with_our_kinds(server: ApiServer) -> Place:
     server.kubectl("apply", "--server-side", "-f", str(CRDS))
     server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
-    plane = server.control_plane
-    place = Place(plane.outside, plane.token(ADMIN))
-    for kind in (AUTOSCALERS, CHECKPOINTS, ELASTIC_POLICIES, ELASTIC_NODES):
-        # The first watch of a kind is refused until the server has read what there is of it.
-        path = f"{kind.path()}?watch=true&timeoutSeconds=1"
-        look = partial(ask, place.url, plane.authority.certificate, place.token, path)
-        wait_for(look, 30.0, f"{kind.plural} are served", lambda found: found is not None)
-    return place
+    # The first watch of a kind is put off until the server has read what there is of it; kubectl asks again.
+    server.kubectl("get", "--raw", f"{AUTOSCALERS.path()}?watch=true&timeoutSeconds=1")
+    return Place(server.control_plane.outside, server.control_plane.token(ADMIN))
