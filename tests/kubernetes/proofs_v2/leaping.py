@@ -3,6 +3,7 @@
 They stay when they have read, until their group was looked at.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from tests.localcluster.served import PODS
 T = TypeVar("T")
 
 SIZE: Final = "200M"
+SPIKES: Final = int(os.environ.get("ELASTIPOD_SPIKES", "10"))
+"""An even number; fewer where time is short."""
 _SECONDS: Final = 600.0
 
 

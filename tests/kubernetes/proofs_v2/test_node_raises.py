@@ -6,7 +6,7 @@ import pytest
 
 from tests.kubernetes.processes import wait_for
 from tests.kubernetes.proofs.workloads import LIMIT_BYTES
-from tests.kubernetes.proofs_v2.leaping import Tell, leaps
+from tests.kubernetes.proofs_v2.leaping import SPIKES, Tell, leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 
 pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
@@ -20,8 +20,8 @@ def patient(release: NodeRelease) -> Iterator[NodeRelease]:
     release.install()
 
 
-def test_10_of_10_spikes_are_carried(patient: NodeRelease, tell: Tell) -> None:
-    names = [f"node-{number}" for number in range(10)]
+def test_every_spike_is_carried(patient: NodeRelease, tell: Tell) -> None:
+    names = [f"node-{number}" for number in range(SPIKES)]
     with leaps(patient.cluster, *names) as found:
         patient.wait_protected(names)
         groups = []

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kubernetes.proofs.spikes import Outcome
-from tests.kubernetes.proofs_v2.leaping import Tell, leaps
+from tests.kubernetes.proofs_v2.leaping import SPIKES, Tell, leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 
 pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
@@ -14,9 +14,9 @@ def test_without_elastipod_a_spike_is_killed(alone: Outcome) -> None:
 
 
 @pytest.mark.parametrize("pages", ["always", "madvise"])
-def test_10_of_10_spikes_are_carried(release: NodeRelease, pages: str, tell: Tell) -> None:
+def test_every_spike_is_carried(release: NodeRelease, pages: str, tell: Tell) -> None:
     release.cluster.in_node(f"echo {pages} > /sys/kernel/mm/transparent_hugepage/enabled")
-    names = [f"{pages}-{number}" for number in range(10)]
+    names = [f"{pages}-{number}" for number in range(SPIKES)]
     with leaps(release.cluster, *names) as found:
         release.wait_protected(names)
         groups = []
