@@ -37,6 +37,8 @@ class _Files:
     swap: KeptFile | None = None
     pod_swap: KeptFile | None = None
     marks_fd: int = -1
+    others_bytes: int | None = None
+    """The limits of the pod's other containers, once a raise had to know them."""
 
     def close(self) -> None:
         for file in (self.usage, self.limit, self.stat, self.pod_limit, self.high, self.tasks, self.events, self.swap,
@@ -122,7 +124,7 @@ class KernelMemory:
         if files is None:
             return None, None
         try:
-            return _limit(files.limit), files.high.number() if files.high is not None else None
+            return self._in_force(files), files.high.number() if files.high is not None else None
         except OSError:
             return None, None
 
@@ -131,7 +133,7 @@ class KernelMemory:
         if files is None:
             return None
         try:
-            limit, current = _limit(files.limit), files.usage.number() or 0
+            limit, current = self._in_force(files), files.usage.number() or 0
             # memory.stat is dear, and matters near a mark only: none lies below three quarters of its limit.
             is_near = limit is not None and current >= _NEAR * limit
             return MemoryReading(
@@ -151,12 +153,22 @@ class KernelMemory:
         if files is None:
             return
         now = files.limit.number()
-        if now is None or now >= limit_bytes:
+        if now is None:
             return
-        pod_now = files.pod_limit.number()
-        if pod_now is not None and pod_now < V1_UNLIMITED:
-            _raise(files.pod_limit, files.pod_swap, max(pod_now, limit_bytes + self._others_bytes(files.target)))
-        _raise(files.limit, files.swap, limit_bytes)
+        files.others_bytes = self._others_bytes(files.target)
+        pod_now = _limit(files.pod_limit)
+        if pod_now is not None and pod_now < limit_bytes + files.others_bytes:
+            _raise(files.pod_limit, files.pod_swap, limit_bytes + files.others_bytes)
+        if now < limit_bytes:
+            _raise(files.limit, files.swap, limit_bytes)
+
+    def _in_force(self, files: _Files) -> int | None:
+        """The container's limit, or what its pod's leaves of it: a kubelet that is late lowers the pod's first."""
+        limit, pod = _limit(files.limit), _limit(files.pod_limit)
+        if limit is None or pod is None or files.others_bytes is None or pod - files.others_bytes >= limit:
+            return limit
+        files.others_bytes = self._others_bytes(files.target)
+        return max(min(limit, pod - files.others_bytes), 0)
 
     def _others_bytes(self, target: Target) -> int:
         """The limits of the pod's other containers. The pod's own says nothing of them: the kubelet, on its way to the

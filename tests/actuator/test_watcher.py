@@ -194,6 +194,19 @@ def test_a_group_is_made_read_and_removed(hands: NodeHands) -> None:
     assert not hands.exists("kubepods")
 
 
+def test_a_pod_whose_limit_is_lowered_below_its_containers_is_seen_and_raised_again(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    memory = KernelMemory(CgroupFs(root))
+    memory.open(target())
+    memory.raise_limit(GROUP, 300 * MIB)
+    (root / POD / "memory.max").write_text(f"{200 * MIB}\n")
+    assert memory.bounds(GROUP)[0] == 200 * MIB
+    memory.raise_limit(GROUP, 300 * MIB)
+    assert number(root, POD, "memory.max") == str(300 * MIB)
+    assert memory.bounds(GROUP)[0] == 300 * MIB
+    memory.close_all()
+
+
 def test_the_guard_is_not_told_of_us_before_all_that_was_there_is_watched(tmp_path: Path) -> None:
     root = v2_tree(tmp_path / "cg")
     with watching(CgroupFs(root), tmp_path) as (watcher, seen):
