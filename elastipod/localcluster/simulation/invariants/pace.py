@@ -60,7 +60,7 @@ class NothingRunsAway(Invariant):
 
     name = "I10"
 
-    def __init__(self, *, statuses: int = 1, resizes: int = 2, rescues: int = 3, refusals: int = 12) -> None:
+    def __init__(self, *, statuses: int = 1, resizes: int = 2, rescues: int = 4, refusals: int = 12) -> None:
         """`rescues` are resizes by the actuator: a spike is met with up to three raises and put right once."""
         self._most = {"status": statuses, "resize": resizes, _RESCUE: rescues, "refusal": refusals}
         self._recent: dict[tuple[str, ...], deque[float]] = defaultdict(deque)
