@@ -18,6 +18,7 @@ import pytest
 
 from elastipod.clock import SystemClock
 from tests.build import container_json, deployment_json, metadata_json, owner_json, pod_json, template_json
+from tests.contract.real import CRDS
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.certificates import Authority
 from tests.kubernetes.processes import wait_for
@@ -143,27 +144,9 @@ def _asked(api_server: ApiServer, process: Process, namespace: str) -> Iterator[
 
 
 def _serve_autoscalers(api_server: ApiServer) -> None:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
-    names = {"plural": "verticalpodautoscalers", "kind": "VerticalPodAutoscaler"}
-    api_server.calls.post(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        {
-            "metadata": {
-                "name": "verticalpodautoscalers.autoscaling.k8s.io",
-                "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/63797"},
-            },
-            "spec": {
-                "group": "autoscaling.k8s.io",
-                "scope": "Namespaced",
-                "names": names,
-                "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-            },
-        },
-    )
-    api_server.kubectl(
-        "wait", "--for=condition=Established", "crd/verticalpodautoscalers.autoscaling.k8s.io", "--timeout=10s"
-    )
+    # As helm has them: another definition would be in the way of a release on the same server.
+    api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRDS))
+    api_server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRDS))
 
 
 def _new(owner: Json, **pod: Any) -> Json:
