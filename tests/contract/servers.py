@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import aiohttp
 
-from elastipod.kube.resources import NAMESPACES, PODS, ResourceType
+from elastipod.kube.resources import LIMIT_RANGES, NAMESPACES, PODS, ResourceType
 from tests.build import pod_json, running_status
+from tests.contract.samples import limit_range
 
 Json = dict[str, Any]
 
@@ -229,6 +230,24 @@ class Server:
         """A pod whose node says that all its containers run with what the spec asks for."""
         made = await self.make_pod(name, **pod)
         return await self.set_status(self.path(PODS, name), running_status(made))
+
+    async def limit(self, *, kind: str = "Container", **amounts: Any) -> None:
+        """A LimitRange that holds from here on."""
+        made = limit_range(self.namespace, kind=kind, **amounts)
+        if not self.is_real:
+            await self.post(self.path(LIMIT_RANGES), made)
+            return
+        # A real server's admission sees a new one a moment later. Whether it has is asked with a claim that is too big.
+        made["spec"]["limits"].append({"type": "PersistentVolumeClaim", "max": {"storage": "1"}})
+        await self.post(self.path(LIMIT_RANGES), made)
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2"}}}
+        claims = f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims"
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while True:
+                answer = await self.call("POST", claims, {"metadata": {"name": "big"}, "spec": claim}, dryRun="All")
+                if answer.code == 403:
+                    return
+                assert answer.code == 201, answer.text
 
     async def set_status(self, path: str, status: Json) -> Json:
         """What a node or controller would report."""

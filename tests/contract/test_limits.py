@@ -16,12 +16,8 @@ def sized(requests: Json | None = None, limits: Json | None = None, name: str = 
     return {**container_json(name), "resources": {"requests": requests or {}, "limits": limits or {}}}
 
 
-async def has_range(server: Server, *, kind: str = "Container", **amounts: Any) -> None:
-    await server.post(server.path(kube.LIMIT_RANGES), limit_range(server.namespace, kind=kind, **amounts))
-
-
 async def test_defaults_are_filled_in(server: Server) -> None:
-    await has_range(server, default={"cpu": "1", "memory": "1Gi"}, defaultRequest={"cpu": "100m"})
+    await server.limit(default={"cpu": "1", "memory": "1Gi"}, defaultRequest={"cpu": "100m"})
     made = await server.make_pod(cpu=None, memory=None)
     assert made["spec"]["containers"][0]["resources"] == {
         "limits": {"cpu": "1", "memory": "1Gi"},
@@ -32,7 +28,7 @@ async def test_defaults_are_filled_in(server: Server) -> None:
 
 
 async def test_what_is_stated_stays(server: Server) -> None:
-    await has_range(server, default={"cpu": "1"}, defaultRequest={"cpu": "100m"})
+    await server.limit(default={"cpu": "1"}, defaultRequest={"cpu": "100m"})
     made = await server.make_pod(cpu="200m", cpu_limit="300m")
     assert made["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "200m"
     assert "annotations" not in made["metadata"]
@@ -87,7 +83,7 @@ async def test_a_limit_range_fills_in_itself(server: Server) -> None:
 async def test_what_is_out_of_range_is_forbidden(
     server: Server, kind: str, amounts: Json, requests: Json, limits: Json, words: str
 ) -> None:
-    await has_range(server, kind=kind, **amounts)
+    await server.limit(kind=kind, **amounts)
     refused = await server.refused(
         "POST", server.pods, pod_json("it", server.namespace, containers=[sized(requests, limits)])
     )
@@ -96,14 +92,14 @@ async def test_what_is_out_of_range_is_forbidden(
 
 
 async def test_init_containers_are_in_range_too(server: Server) -> None:
-    await has_range(server, max={"cpu": "1"})
+    await server.limit(max={"cpu": "1"})
     wanted = pod_json("it", server.namespace, initContainers=[sized({"cpu": "1"}, {"cpu": "2"}, "init")])
     assert (await server.refused("POST", server.pods, wanted)).code == 403
 
 
 async def test_a_plain_update_is_not_held_to_a_newer_range(server: Server) -> None:
     await server.make_pod(cpu="2")
-    await has_range(server, max={"cpu": "1"})
+    await server.limit(max={"cpu": "1"})
     patched = await server.patch(f"{server.pods}/web-0", {"metadata": {"labels": {"a": "b"}}})
     assert patched["metadata"]["labels"] == {"a": "b"}
 

@@ -6,10 +6,7 @@ import pytest
 
 from elastipod.kube import resources as kube
 from tests.build import container_json, node_json
-from tests.contract.samples import limit_range
 from tests.contract.servers import FORBIDDEN, INVALID, JSON_PATCH, MERGE, STRATEGIC, Refusal, Server, invalid
-
-_LOOKS = 100
 
 Json = dict[str, Any]
 
@@ -389,14 +386,7 @@ async def test_what_is_invalid_is_told_before_what_is_forbidden(server: Server) 
 )
 async def test_a_limit_range_holds_for_a_resize(server: Server, limits: Json, wanted: Json, words: str) -> None:
     path = await running(server, cpu="100m", cpu_limit="1200m", memory_limit="1Gi", memory="128Mi")
-    await server.post(server.path(kube.LIMIT_RANGES), limit_range(server.namespace, **limits))
-    for _ in range(_LOOKS):
-        # A real server's admission sees a new LimitRange a moment later.
-        try:
-            await server.refused("PATCH", f"{path}?dryRun=All", change(requests=wanted), content_type=STRATEGIC)
-            break
-        except AssertionError:
-            continue
+    await server.limit(**limits)
     refused = await server.refused("PATCH", path, change(requests=wanted), content_type=STRATEGIC)
     assert refused == Refusal(403, "Forbidden", "pods", "web-0")
     assert words in refused
@@ -404,7 +394,7 @@ async def test_a_limit_range_holds_for_a_resize(server: Server, limits: Json, wa
 
 async def test_a_limit_range_fills_in_at_a_resize(server: Server) -> None:
     path = await running(server)
-    await server.post(server.path(kube.LIMIT_RANGES), limit_range(server.namespace, default={"memory": "1Gi"}))
+    await server.limit(default={"memory": "1Gi"})
     resized = await server.patch(path, change(requests={"cpu": "200m"}))
     assert resources(resized)["limits"] == {"memory": "1Gi"}
 

@@ -15,10 +15,10 @@ from elastipod.localcluster.supervisor import PartCommand, Supervisor, end_left_
 CLOCK = SystemClock()
 
 
-def children() -> list[str]:
+def children() -> set[str]:
     """Our own child processes that are alive."""
     pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [pid for pid in pids if started_ticks(int(pid)) is not None]
+    return {pid for pid in pids if started_ticks(int(pid)) is not None}
 
 
 def part(name: str, code: str) -> PartCommand:
@@ -64,6 +64,7 @@ async def test_a_part_that_can_not_start_is_tried_again_and_its_log_is_named(
 
 
 async def test_stopping_at_once_leaves_no_process(tmp_path: Path) -> None:
+    others = children()
     for _ in range(5):
         supervisor = Supervisor(tmp_path, CLOCK)
         supervisor.start([part("one", "import time; time.sleep(60)")])
@@ -72,7 +73,7 @@ async def test_stopping_at_once_leaves_no_process(tmp_path: Path) -> None:
         await supervisor.stop()
         spawned.cancel()
         assert supervisor.process_ids == {}
-        assert not children()
+        assert children() <= others
 
 
 async def test_what_an_earlier_supervisor_left_is_ended_and_nothing_else(tmp_path: Path) -> None:
