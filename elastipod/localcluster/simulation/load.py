@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.errors import KubeError
+from elastipod.kube.errors import Conflict, Forbidden, NotFound
 from elastipod.kube.resources import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -85,17 +85,19 @@ def draw_script(spread: random.Random, settings: LoadSettings) -> Script:
 
 
 async def perform(act: Act, connection: Connection) -> None:
-    """Do it; people try once, and what is refused is refused."""
-    namespace = NAMESPACE if act.resource.namespaced else None
+    """Do it. People try once, and may be too late or forbidden to; what is not understood is the script's own error."""
+    resource = act.resource
+    namespace = NAMESPACE if resource.namespaced else None
     try:
         if act.create is not None:
-            await connection.create(act.resource, namespace, msgspec.json.encode(act.create))
+            body = msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind, **act.create})
+            await connection.create(resource, namespace, body)
         elif act.patch is not None:
             body = msgspec.json.encode(act.patch)
-            await connection.patch(act.resource, namespace, act.name, body, patch_type=PatchType.MERGE)
+            await connection.patch(resource, namespace, act.name, body, patch_type=PatchType.MERGE)
         elif act.delete:
-            await connection.delete(act.resource, namespace, act.name)
-    except KubeError:
+            await connection.delete(resource, namespace, act.name)
+    except (NotFound, Conflict, Forbidden):
         return
 
 

@@ -122,7 +122,8 @@ class Outcome:
     events: int
     violations: list[Violation]
     fault_counts: Counter[FaultKind]
-    writes: Counter[str]
+    writes: Counter[tuple[str, str]]
+    """Accepted ones, by part and by what was written: `("updater", "pods/resize")`."""
     end_state: EndState = field(default_factory=EndState)
     failures: list[str] = field(default_factory=list)
     """Errors of the parts' own: what the API server does to them is none."""
@@ -228,7 +229,7 @@ class Simulation:
             self._trace.events,
             [*self._watchman.violations, *restless, *unsettled],
             self._faults.counts,
-            Counter(write.part for write in self._writes),
+            Counter((write.part, write.what) for write in self._writes if write.is_accepted),
             end_state(self._store),
             self._failures,
             self._clock.monotonic(),

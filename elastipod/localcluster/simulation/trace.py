@@ -35,6 +35,11 @@ class Write(Struct, frozen=True, gc=False):
         return self.actor.partition("/")[0]
 
     @property
+    def what(self) -> str:
+        """`pods/resize`."""
+        return "/".join(part for part in (self.call.resource.plural, self.call.subresource) if part)
+
+    @property
     def is_accepted(self) -> bool:
         return self.code == 0 and not self.call.dry_run
 
