@@ -29,20 +29,22 @@ _EXAMPLES: Final[dict[str, list[Any]]] = {
     "global": [{}, {"of": "another chart"}],
 }
 # What contradicts other values in most of its forms; each is a test of its own.
-_EXAMPLES |= {
-    "caBundle": [""],
-    "digest": ["", "", f"sha256:{'5' * 64}"],
-    "failurePolicy": ["Ignore"],
-    "issuerRef": [{}],
-    "namespaces": [[]],
-    "parent": [""],
-    "readNodes": [False],
-    "scope": ["cluster"],
-    "secretName": [""],
-    "serviceAccount": [{}, {"annotations": {"team": "x"}}, {"name": "own"}, {"create": False, "name": "theirs"}],
-    "source": ["helm", "certManager"],
-    "tag": ["", "1.2.3"],
-}
+_EXAMPLES.update(
+    {
+        "caBundle": [""],
+        "digest": ["", "", f"sha256:{'5' * 64}"],
+        "failurePolicy": ["Ignore"],
+        "issuerRef": [{}],
+        "namespaces": [[]],
+        "parent": [""],
+        "readNodes": [False],
+        "scope": ["cluster"],
+        "secretName": [""],
+        "serviceAccount": [{}, {"annotations": {"team": "x"}}, {"name": "own"}, {"create": False, "name": "theirs"}],
+        "source": ["helm", "certManager"],
+        "tag": ["", "1.2.3"],
+    }
+)
 _TEXTS: Final = ("", "a", "1", "true", "null", "0x1F", "a: b", "{{ x }}", '"', "'", "#", "é", " ", "-", "8Gi")
 
 

@@ -8,6 +8,7 @@ import yaml
 from elastipod.localcluster.api.schema import Shape
 from elastipod.localcluster.api.schemas import CUSTOM
 from tests.charts.pages import CHART
+from tests.charts.rendering import needs_helm, render
 from tests.kubernetes.apiserver import ApiServer
 from tests.localcluster.served import AUTOSCALERS, Served
 from tests.localcluster.test_validation import POLICIES, autoscaler
@@ -16,7 +17,7 @@ Json = dict[str, Any]
 
 DEFINITIONS: dict[str, Json] = {
     one["metadata"]["name"]: one
-    for one in (yaml.safe_load(path.read_text("utf-8")) for path in (CHART / "crds").glob("*.yaml"))
+    for one in (yaml.safe_load(path.read_text("utf-8")) for path in (CHART / "definitions").glob("*.yaml"))
 }
 NODES = "/apis/elastipod.io/v1alpha1/elasticnodes"
 KIND: Json = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
@@ -51,10 +52,25 @@ def test_a_definition_has_the_fields_choices_and_demands_of_the_embedded_server(
         compare(shape, properties[half], half)
 
 
-def test_definitions_are_structural_and_none_goes_with_the_release() -> None:
-    for name, one in DEFINITIONS.items():
-        assert schema(name)["type"] == "object"
-        assert "helm.sh/hook" not in one["metadata"].get("annotations", {})
+@pytest.mark.parametrize("name", CUSTOM)
+def test_a_definition_is_structural(name: str) -> None:
+    assert schema(name)["type"] == "object"
+
+
+@needs_helm
+def test_every_definition_that_is_missing_is_rendered_as_it_stands_here_and_belongs_to_no_release() -> None:
+    there = "elastipod.io/v1alpha1/ElasticPolicy"
+    for argv, missing in (
+        ((), set(CUSTOM)),
+        (("--api-versions", there), set(CUSTOM) - {"elasticpolicies.elastipod.io"}),
+    ):
+        rendered = {one["metadata"]["name"]: one for one in render({}, *argv).of("CustomResourceDefinition")}
+        assert set(rendered) == missing
+        for name, one in rendered.items():
+            assert one["spec"] == DEFINITIONS[name]["spec"]
+            assert one["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+            # To it a hook is to be deleted before it is made again, and with a definition go its objects.
+            assert one["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Skip"
 
 
 def container_policy(**policy: Any) -> Json:
@@ -102,7 +118,7 @@ TAKEN: list[Json] = [
 
 @pytest.fixture(scope="module")
 def defined(api_server: ApiServer) -> ApiServer:
-    api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CHART / "crds"))
+    api_server.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CHART / "definitions"))
     api_server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
     return api_server
 

@@ -133,5 +133,5 @@ def test_an_actuator_reports_of_its_own_node_only(site: Site, actuator: Calls) -
     site.server.calls.post(ELASTIC_NODES, kind | {"metadata": {"name": site.foreign}})
     said = actuator.refused("PATCH", f"{ELASTIC_NODES}/{site.foreign}/status", status, MERGE)
     assert "own node" in said["message"]
-    spec = {"spec": {"wanted": []}}
+    spec: Json = {"spec": {"wanted": []}}
     assert actuator.refused("PATCH", f"{ELASTIC_NODES}/{site.own}", spec, MERGE)["reason"] == "Forbidden"

@@ -23,7 +23,6 @@ WIDE: Final = (
 )
 NARROW: Final = "deployments,daemonsets,services,secrets,serviceaccounts,roles,rolebindings,poddisruptionbudgets"
 OURS: Final = "app.kubernetes.io/part-of=elastipod"
-VPA: Final = "verticalpodautoscalers.autoscaling.k8s.io"
 APPLY: Final = "application/apply-patch+yaml"
 NOT_SERVED: Final = {"PodMonitor", "ServiceMonitor", "Certificate", "Issuer"}
 """Kinds of other projects."""
@@ -104,15 +103,6 @@ def test_a_release_is_installed_upgraded_rolled_back_and_leaves_only_definitions
     assert release.objects() == [f"namespace/{release.namespace}-node"]
     assert server.calls.get(f"/api/v1/namespaces/{release.namespace}-node")["metadata"]["deletionTimestamp"]
     server.calls.delete(f"{AUTOSCALERS}/kept")
-
-
-def test_definitions_that_are_there_already_are_left_as_they_are(release: Release) -> None:
-    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{VPA}"
-    before = release.server.calls.get(definition)["metadata"]["resourceVersion"]
-    another = Release(release.server, f"{release.namespace}-2")
-    another.helm("install", "--create-namespace")
-    another.helm("uninstall")
-    assert release.server.calls.get(definition)["metadata"]["resourceVersion"] == before
 
 
 def test_a_certificate_is_kept_over_upgrades_and_trusted(release: Release) -> None:

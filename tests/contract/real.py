@@ -16,7 +16,7 @@ from elastipod.kube.resources import AUTOSCALERS
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.controlplane import ADMIN
 
-CRDS: Final = Path(__file__).parents[2] / "charts" / "elastipod" / "crds"
+CRDS: Final = Path(__file__).parents[2] / "charts" / "elastipod" / "definitions"
 
 
 @dataclass(frozen=True)
