@@ -19,6 +19,10 @@ log = get_logger(__name__)
 _AFTER_FAILURE: Final = Backoff(first_seconds=0.5, most_seconds=30.0)
 
 
+class NotReady(Exception):
+    """A run that came to its end, of a part that can not do its duty yet; the message says what is in the way."""
+
+
 class Part(Protocol):
     """A part of elastipod, as the loop runs it."""
 
@@ -32,7 +36,7 @@ class Part(Protocol):
         ...
 
     async def run_once(self) -> None:
-        """Read, decide, act."""
+        """Read, decide, act. Raises NotReady."""
         ...
 
 
@@ -46,6 +50,8 @@ class Health:
     last_error: str = ""
     is_standing_by: bool = False
     """Another leads: there is nothing to run, and nothing is wrong."""
+    obstacle: str = ""
+    """What keeps the part from its duty, although it runs."""
     lacks: Callable[[], tuple[str, ...]] = tuple
     """What the cluster withholds: a right, a kind. The rest goes on."""
 
@@ -54,10 +60,13 @@ class Health:
         since = self.started_at if self.last_success_at is None else self.last_success_at
         return self.is_standing_by or now - since <= max(5 * self.interval_seconds, 60.0)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether a run has succeeded at all, or could as soon as we lead."""
-        return self.is_standing_by or self.last_success_at is not None
+    def why_not_ready(self) -> str:
+        """Nothing where a run has succeeded, or could as soon as we lead, and the last one met no obstacle."""
+        if self.is_standing_by:
+            return ""
+        if self.last_success_at is None:
+            return self.last_error or "no run has ended well yet"
+        return self.obstacle
 
     def begin(self, interval_seconds: float, now: float) -> None:
         """The part is at work from now on."""
@@ -124,7 +133,7 @@ async def _run(part: Part, clock: Clock, health: Health) -> None:
         await part.wake.wait()
         part.wake.clear()
         try:
-            await part.run_once()
+            obstacle = await _obstacle(part)
         except Exception as error:
             failures += 1
             delay = _AFTER_FAILURE.delay_seconds(failures)
@@ -136,3 +145,15 @@ async def _run(part: Part, clock: Clock, health: Health) -> None:
             failures = 0
             health.last_success_at = clock.monotonic()
             health.last_error = ""
+            if obstacle != health.obstacle:
+                log.warning("not ready" if obstacle else "ready again", part=part.name, obstacle=obstacle)
+            health.obstacle = obstacle
+
+
+async def _obstacle(part: Part) -> str:
+    """Run; what is in the way of the part's duty, or nothing."""
+    try:
+        await part.run_once()
+    except NotReady as why:
+        return str(why)
+    return ""

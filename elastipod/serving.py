@@ -72,10 +72,10 @@ class Serving:
             case "/metrics":
                 return 200, generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST
             case "/healthz":
-                return _verdict(self._health.is_alive(self._clock.monotonic()), self._health.last_error)
+                is_alive = self._health.is_alive(self._clock.monotonic())
+                return _verdict("" if is_alive else self._health.last_error or "no run ends")
             case "/readyz":
-                why_not = self._health.last_error or "no run has ended well yet"
-                return _verdict(self._health.is_ready, why_not, self._health.lacks())
+                return _verdict(self._health.why_not_ready(), self._health.lacks())
         if (pod := _POD.fullmatch(path)) is None:
             return 404, b"there are /metrics, /healthz, /readyz and /explain/NAMESPACE/POD\n", _TEXT
         facts = self._explain(f"{pod[1]}/{pod[2]}")
@@ -84,9 +84,9 @@ class Serving:
         return 200, msgspec.json.encode(facts), "application/json"
 
 
-def _verdict(is_well: bool, why_not: str, lacks: Iterable[str] = ()) -> tuple[int, bytes, str]:
-    text = "".join(f"{line}\n" for line in ("ok" if is_well else why_not, *lacks))
-    return 200 if is_well else 503, text.encode(), _TEXT
+def _verdict(why_not: str, lacks: Iterable[str] = ()) -> tuple[int, bytes, str]:
+    text = "".join(f"{line}\n" for line in (why_not or "ok", *lacks))
+    return 503 if why_not else 200, text.encode(), _TEXT
 
 
 def _response(code: int, body: bytes, content_type: str = _TEXT, *, with_body: bool = True) -> bytes:

@@ -212,6 +212,15 @@ def test_new_pods_are_sent_to_the_webhook_only_from_where_they_may_be_sized() ->
     assert webhook["clientConfig"]["caBundle"]
 
 
+@pytest.mark.parametrize("seconds", [0, 20])
+def test_the_webhook_answers_for_a_while_when_it_is_to_end_and_has_its_whole_time_after_that(seconds: int) -> None:
+    own = {"preStopSeconds": seconds, "terminationGracePeriodSeconds": 10}
+    spec = render({"admission": own}).pods()["admission"]["spec"]
+    assert spec["terminationGracePeriodSeconds"] == 10 + seconds
+    pause = {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds else {}
+    assert {key: one for key, one in spec["containers"][0].items() if key == "lifecycle"} == pause
+
+
 def test_one_replica_has_no_disruption_budget() -> None:
     assert len(render().of("PodDisruptionBudget")) == 3
     assert not render(CASES["one of each"]).of("PodDisruptionBudget")

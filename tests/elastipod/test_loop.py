@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from elastipod.clock import ManualClock
-from elastipod.loop import Health, clock_ticker, run_part
+from elastipod.loop import Health, NotReady, clock_ticker, run_part
 
 
 class Counting:
@@ -46,13 +46,29 @@ async def test_a_part_runs_at_once_and_at_every_tick() -> None:
     part = Counting()
     health = await _run_until_enough(part)
     assert part.runs >= 3
-    assert health.is_ready
+    assert health.why_not_ready() == ""
 
 
 async def test_a_failed_run_is_tried_again_and_forgotten_after_a_good_one() -> None:
     part = Counting(failures=2, runs=4)
     health = await _run_until_enough(part)
     assert health.last_error == ""
+
+
+async def test_a_part_that_meets_an_obstacle_is_alive_and_not_ready_until_a_run_meets_none() -> None:
+    class Hindered(Counting):
+        async def run_once(self) -> None:
+            await super().run_once()
+            if self.runs >= ready_from:
+                return
+            raise NotReady("no certificate")
+
+    ready_from = 10
+    health = await _run_until_enough(Hindered())
+    assert health.why_not_ready() == "no certificate"
+    assert health.is_alive(health.started_at + 3 * 60)
+    ready_from = 2
+    assert (await _run_until_enough(Hindered())).why_not_ready() == ""
 
 
 async def test_a_watch_that_ends_ends_the_part() -> None:
@@ -75,12 +91,12 @@ def test_health_is_lost_after_five_intervals_without_success() -> None:
 def test_a_part_that_stands_by_is_alive_and_ready_for_as_long_as_it_does() -> None:
     health = Health(interval_seconds=60, started_at=0, is_standing_by=True)
     assert health.is_alive(now=1_000_000)
-    assert health.is_ready
+    assert health.why_not_ready() == ""
 
 
 def test_a_part_has_its_time_from_when_it_is_at_work() -> None:
     health = Health(interval_seconds=60, started_at=0, is_standing_by=True)
     health.begin(interval_seconds=20, now=1_000_000)
-    assert not health.is_ready
+    assert health.why_not_ready()
     assert health.is_alive(now=1_000_100)
     assert not health.is_alive(now=1_000_101)

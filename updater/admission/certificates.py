@@ -28,6 +28,7 @@ class Certificates:
         self.is_usable = False
         self.problem = ""
         """Why the files can not be used, or nothing."""
+        self._ends_at = 0.0
         self._files = (folder / CERTIFICATE, folder / KEY)
         self._clock = clock
         self._newest = self.context
@@ -35,9 +36,14 @@ class Certificates:
         self._reloads = metrics.counter(
             "admission_certificate_reads", "Looks at changed certificate files, by what came of it", "outcome"
         )
-        self._ends_at = metrics.gauge(
+        self._shown_end = metrics.gauge(
             "admission_certificate_ends_at_seconds", "When the certificate in use ends, in Unix seconds"
         )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no client trusts the pair in use any more."""
+        return self.is_usable and self._clock.now() >= self._ends_at
 
     def refresh(self) -> None:
         """Read the files where they changed."""
@@ -58,7 +64,8 @@ class Certificates:
             return
         self._newest, self._loaded, self.problem, self.is_usable = newest, signature, "", True
         self._reloads.labels(outcome="taken").inc()
-        self._ends_at.set(ends_at)
+        self._ends_at = ends_at
+        self._shown_end.set(ends_at)
         log.info("certificate taken", days_left=round((ends_at - self._clock.now()) / 86_400, 1))
 
     def _choose_newest(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:

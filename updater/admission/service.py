@@ -11,6 +11,7 @@ from typing import Any, Final
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.rows import BadObject
+from elastipod.loop import NotReady
 from elastipod.pods import Pod, Workload
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
@@ -32,7 +33,7 @@ _TOLD: Final = frozenset(
 
 
 class Admission:
-    """A part of elastipod: `watch` keeps the view fresh and answers, `run_once` returns once both is so."""
+    """A part of elastipod: `watch` keeps the view fresh and answers, `run_once` looks whether both is so."""
 
     name = "admission"
 
@@ -69,8 +70,11 @@ class Admission:
             await self.webhook.stop()
 
     async def run_once(self) -> None:
-        """Return once questions can be answered: until then the process is not ready."""
-        while not (self._watching.is_synced() and self.webhook.is_listening):
+        """Return once questions can be answered. Raises NotReady where they can not for now: nobody shall ask them."""
+        until = self._clock.monotonic() + self.interval_seconds
+        while obstacle := self._obstacle():
+            if self._clock.monotonic() >= until:
+                raise NotReady(obstacle)
             await self._clock.sleep(_LOOK_SECONDS)
 
     def explain(self, key: str) -> dict[str, Any] | None:
@@ -123,6 +127,16 @@ class Admission:
             await self._clock.sleep(_LOOK_SECONDS)
             workload, unknown = self._fleet.workload_of(pod)
         return workload
+
+    def _obstacle(self) -> str:
+        certificates = self.certificates
+        if not self._watching.is_synced():
+            return "not all is known of the cluster yet"
+        if not self.webhook.is_listening:
+            return certificates.problem or "the webhook does not listen yet"
+        if certificates.has_ended:
+            return "; ".join(filter(None, ("the certificate has ended", certificates.problem)))
+        return ""
 
     async def _listen(self) -> None:
         """Read the certificate, listen once there is one, and look at it again and again."""

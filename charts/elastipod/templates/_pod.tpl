@@ -15,7 +15,7 @@ annotations:
 {{- $own := index $root.Values (last .) -}}
 serviceAccountName: {{ include "elastipod.serviceAccountName" . | quote }}
 enableServiceLinks: false
-terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds }}
+terminationGracePeriodSeconds: {{ add $own.terminationGracePeriodSeconds ($own.preStopSeconds | default 0) }}
 {{- with $own.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}

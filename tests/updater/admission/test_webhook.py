@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from elastipod.clock import SystemClock
 from tests.updater.admission.world import KUBE_PAIRS, World, new_pod, patched, review_json, use_pair
 from updater.admission.webhook import MOST_BYTES, MOST_CONNECTIONS
 
@@ -206,15 +208,29 @@ async def test_without_a_pair_it_is_not_ready_and_listens_once_there_is_one(tmp_
     for file in ("tls.crt", "tls.key"):
         (tmp_path / file).unlink()
     watching = asyncio.create_task(world.admission.watch())
-    ready = asyncio.create_task(world.admission.run_once())
-    await asyncio.wait({ready}, timeout=0.1)
-    assert not ready.done()
-    assert "No such file" in world.admission.certificates.problem
+    await not_ready(world, "No such file")
     use_pair(tmp_path, "server")
-    await ready
+    await world.ready()
     assert await shown(world) == der("server")
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
+
+
+async def test_once_its_pair_has_ended_it_is_not_ready_and_is_again_with_one_that_holds(tmp_path: Path) -> None:
+    async with World(tmp_path, interval_seconds=0.01) as world:
+        world.clock.shift = world.count("admission_certificate_ends_at_seconds") - SystemClock().now()
+        await not_ready(world, "the certificate has ended")
+        (tmp_path / "..data" / "tls.crt").write_bytes(b"nonsense")
+        await not_ready(world, "the certificate has ended; .*tls.crt and .*tls.key: ")
+        use_pair(tmp_path, "longer")
+        await world.ready()
+
+
+async def not_ready(world: World, why: str) -> None:
+    """Until it says so."""
+    async with asyncio.timeout(10):
+        while not re.search(why, await world.obstacle()):
+            await asyncio.sleep(0)
 
 
 async def test_the_end_of_the_certificate_is_a_metric(world: World) -> None:
@@ -229,10 +245,8 @@ async def test_a_taken_port_is_tried_again(world: World, tmp_path: Path) -> None
         certificate_folder=str(folder), webhook_port=world.admission.webhook.port, interval_seconds=0.01
     )
     watching = asyncio.create_task(other.admission.watch())
-    ready = asyncio.create_task(other.admission.run_once())
-    await asyncio.wait({ready}, timeout=0.1)
-    assert not ready.done()
+    await not_ready(other, "does not listen")
     await world.admission.webhook.stop()
-    await ready
+    await other.ready()
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)

@@ -23,6 +23,7 @@ from elastipod.kube.resources import (
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store
+from elastipod.loop import NotReady
 from elastipod.telemetry import Metrics
 from tests import build
 from updater.admission.service import Admission
@@ -86,13 +87,22 @@ def swap(folder: Path, version: Path) -> None:
             (folder / file).symlink_to(f"..data/{file}")
 
 
+class ShiftedClock(SystemClock):
+    """The machine's clock, with a date of the test's choice."""
+
+    shift = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.shift
+
+
 class World:
     """An API server with objects, and a webhook that watches them."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         use_pair(folder, "server")
         self.folder = folder
-        self.clock = SystemClock()
+        self.clock = ShiftedClock()
         self.api = ApiServer(self.clock, Store(), spread=random.Random(0), checks_node_capacity=False)
         self.connection = DirectConnection(self.api, self.clock)
         self.metrics = Metrics()
@@ -106,13 +116,27 @@ class World:
 
     async def __aenter__(self) -> "World":
         self._watching = asyncio.create_task(self.admission.watch())
-        await self.admission.run_once()
+        await self.ready()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._watching is not None
         self._watching.cancel()
         await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def ready(self) -> None:
+        """Until a run meets no obstacle."""
+        async with asyncio.timeout(10):
+            while await self.obstacle():
+                await asyncio.sleep(0)
+
+    async def obstacle(self) -> str:
+        """What a run meets."""
+        try:
+            await self.admission.run_once()
+        except NotReady as why:
+            return str(why)
+        return ""
 
     async def settle(self) -> None:
         """Let news travel."""
