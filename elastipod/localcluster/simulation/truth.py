@@ -115,6 +115,5 @@ class Truth:
 def _is_in_force(container: Container) -> bool:
     limits = container.actual_limits
     return container.allocated is None or (
-        container.allocated == container.requests
-        and (limits is None or limits.memory_bytes == container.limits.memory_bytes)
+        container.allocated == container.requests and (limits is None or limits == container.limits)
     )
