@@ -1,7 +1,7 @@
 """The API side of a spike: one raise, asked until it is answered.
 
-Owns the body of the request, what each answer means, and when a raise that is in force already may be asked. A request
-names the pod's UID and never carries less memory than the last for its container.
+Owns the body of the request and what each answer means. A request names the pod's UID and never carries less memory
+than the last for its container.
 """
 
 import asyncio
@@ -30,11 +30,7 @@ OnAnswer = Callable[[str, Accepted | Refused], None]
 
 
 class Asker:
-    """Raises under way, one request per container at a time. `on_answer` is called once for a limit or a higher one.
-
-    `settle_seconds` is for nodes whose cgroups are raised first: a request waits until raises have paused that long.
-    One sent earlier would be put in force by the kubelet when the cgroup is further up already, and lower it.
-    """
+    """Raises under way, one request per container at a time. `on_answer` is called once for a limit or a higher one."""
 
     def __init__(
         self,
@@ -43,10 +39,9 @@ class Asker:
         backoff: Backoff,
         on_answer: OnAnswer,
         spread: random.Random,
-        settle_seconds: float = 0.0,
     ) -> None:
         self._connection, self._clock, self._backoff, self._spread = connection, clock, backoff, spread
-        self._on_answer, self._settle_seconds = on_answer, settle_seconds
+        self._on_answer = on_answer
         self._wanted: dict[str, int] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.tries: dict[str, int] = {}
@@ -82,7 +77,6 @@ class Asker:
         try:
             tries = 0
             while True:
-                await self._settle(key)
                 found = find()
                 if found is None:
                     self._on_answer(key, Refused(Reason.POD_GONE))
@@ -110,13 +104,6 @@ class Asker:
         finally:
             self._tasks.pop(key, None)
             self._wanted.pop(key, None)
-
-    async def _settle(self, key: str) -> None:
-        """Return when no higher limit was wanted for a while."""
-        wanted = 0
-        while self._settle_seconds and wanted < self._wanted[key]:
-            wanted = self._wanted[key]
-            await self._clock.sleep(self._settle_seconds)
 
     def _delay(self, error: KubeError, tries: int) -> float:
         delay = self._backoff.delay_seconds(tries, self._spread)

@@ -1,18 +1,17 @@
 """Containers' memory in this machine's cgroups, on files that are kept open.
 
-Owns which files tell and set memory on either version, v1's usage marks (eventfds) and v2's memory.events. Deciding is
-rescue.py's matter; the way to a file is cgroupfs.py's.
+Owns how memory is read and set on either version, v1's usage marks (eventfds) and v2's memory.events. Deciding is
+rescue.py's matter; the files, and opening them, are containerfiles.py's.
 """
 
 import errno
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from actuator.cgroup import V1_UNLIMITED, CgroupWrite
 from actuator.cgroupfs import CgroupFs, KeptFile
+from actuator.containerfiles import Arming, ContainerFiles, limit_of, open_files
 from actuator.memory import Target
 from actuator.spikes import MemoryReading
 
@@ -22,34 +21,6 @@ _RECLAIMABLE_V1: Final = (b"total_inactive_file", b"total_active_file")
 _RECLAIMABLE_V2: Final = (b"inactive_file", b"active_file", b"slab_reclaimable")
 
 
-@dataclass(slots=True)
-class _Files:
-    """One container's kept files; `pod_...` are its pod's. On v1 `swap` is the limit of memory+swap."""
-
-    target: Target
-    usage: KeptFile
-    limit: KeptFile
-    stat: KeptFile
-    pod_limit: KeptFile
-    high: KeptFile | None = None
-    tasks: KeptFile | None = None
-    events: KeptFile | None = None
-    swap: KeptFile | None = None
-    pod_swap: KeptFile | None = None
-    marks_fd: int = -1
-    others_bytes: int | None = None
-    """The limits of the pod's other containers, once a raise had to know them."""
-
-    def close(self) -> None:
-        for file in (self.usage, self.limit, self.stat, self.pod_limit, self.high, self.tasks, self.events, self.swap,
-                     self.pod_swap):  # fmt: skip
-            if file is not None:
-                file.close()
-        if self.marks_fd >= 0:
-            os.close(self.marks_fd)
-            self.marks_fd = -1
-
-
 @dataclass
 class KernelMemory:
     """`Memory` on cgroups. `on_close(fd)` is called before a descriptor that was listened to is closed."""
@@ -57,7 +28,7 @@ class KernelMemory:
     fs: CgroupFs
     on_close: Callable[[int], None] = lambda _: None
     meminfo: str = "/proc/meminfo"
-    _files: dict[str, _Files] = field(default_factory=dict)
+    _files: dict[str, ContainerFiles] = field(default_factory=dict)
     _meminfo: KeptFile | None = None
 
     @property
@@ -69,22 +40,26 @@ class KernelMemory:
         return self.fs.version == 2
 
     def open(self, target: Target) -> None:
-        self._files[target.key] = self._open_v2(target) if self.holds else self._open_v1(target)
+        self.adopt(target.key, self.prepare(target))
 
-    def arm(self, group: str, marks: tuple[int, ...]) -> int:
-        """An eventfd that fires when usage passes one of these marks (v1). Takes the kernel 4 ms a mark."""
-        efd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        try:
-            usage = self.fs.open(group, "memory.usage_in_bytes", os.O_RDONLY)
-            try:
-                for mark in marks:
-                    self.fs.write(CgroupWrite(group, "cgroup.event_control", f"{efd} {usage} {mark}"))
-            finally:
-                os.close(usage)
-        except OSError:
-            os.close(efd)
-            raise
-        return efd
+    def prepare(self, target: Target) -> ContainerFiles:
+        """Open a container's files, in any thread."""
+        return open_files(self.fs, target)
+
+    def adopt(self, key: str, files: ContainerFiles) -> bool:
+        """Use these from now on; False where only the pod's other containers were new."""
+        known = self._files.get(key)
+        if known is None:
+            self._files[key] = files
+            return True
+        known.others, files.others = files.others, known.others
+        files.close()
+        return False
+
+    def arming(self, key: str) -> Arming | None:
+        """To arm a container's marks, in any thread; None where it is gone."""
+        files = self._files.get(key)
+        return Arming(files) if files is not None else None
 
     def rearm(self, key: str, efd: int) -> None:
         """Listen to other marks from now on."""
@@ -155,33 +130,19 @@ class KernelMemory:
         now = files.limit.number()
         if now is None:
             return
-        files.others_bytes = self._others_bytes(files.target)
-        pod_now = _limit(files.pod_limit)
-        if pod_now is not None and pod_now < limit_bytes + files.others_bytes:
-            _raise(files.pod_limit, files.pod_swap, limit_bytes + files.others_bytes)
+        files.was_raised = True
+        pod_now, others = limit_of(files.pod_limit), files.others_bytes
+        if pod_now is not None and pod_now < limit_bytes + others:
+            _raise(files.pod_limit, files.pod_swap, limit_bytes + others)
         if now < limit_bytes:
             _raise(files.limit, files.swap, limit_bytes)
 
-    def _in_force(self, files: _Files) -> int | None:
+    def _in_force(self, files: ContainerFiles) -> int | None:
         """The container's limit, or what its pod's leaves of it: a kubelet that is late lowers the pod's first."""
-        limit, pod = _limit(files.limit), _limit(files.pod_limit)
-        if limit is None or pod is None or files.others_bytes is None or pod - files.others_bytes >= limit:
+        limit, pod = limit_of(files.limit), limit_of(files.pod_limit)
+        if limit is None or pod is None or not files.was_raised or pod >= limit + files.others_bytes:
             return limit
-        files.others_bytes = self._others_bytes(files.target)
-        return max(min(limit, pod - files.others_bytes), 0)
-
-    def _others_bytes(self, target: Target) -> int:
-        """The limits of the pod's other containers. The pod's own says nothing of them: the kubelet, on its way to the
-        container, may have raised it already."""
-        file = "memory.max" if self.holds else "memory.limit_in_bytes"
-        total = 0
-        for name in self.fs.children(target.pod_group):
-            group = f"{target.pod_group}/{name}"
-            if group != target.group:
-                with suppress(OSError):
-                    limit = self.fs.number(group, file)
-                    total += limit if limit is not None and limit < V1_UNLIMITED else 0
-        return total
+        return max(pod - files.others_bytes, 0)
 
     def set_high(self, key: str, high_bytes: int | None) -> None:
         files = self._files.get(key)
@@ -203,63 +164,6 @@ class KernelMemory:
         if self._meminfo is not None:
             self._meminfo.close()
             self._meminfo = None
-
-    def _open_v1(self, target: Target) -> _Files:
-        with _Opening(self.fs) as keep:
-            return _Files(
-                target,
-                usage=keep(target.group, "memory.usage_in_bytes"),
-                stat=keep(target.group, "memory.stat"),
-                limit=keep(target.group, "memory.limit_in_bytes", writable=True),
-                swap=keep.where_there(target.group, "memory.memsw.limit_in_bytes", writable=True),
-                pod_limit=keep(target.pod_group, "memory.limit_in_bytes", writable=True),
-                pod_swap=keep.where_there(target.pod_group, "memory.memsw.limit_in_bytes", writable=True),
-            )
-
-    def _open_v2(self, target: Target) -> _Files:
-        with _Opening(self.fs) as keep:
-            return _Files(
-                target,
-                usage=keep(target.group, "memory.current"),
-                stat=keep(target.group, "memory.stat"),
-                events=keep(target.group, "memory.events"),
-                tasks=keep.where_there(target.group, "pids.current"),
-                limit=keep(target.group, "memory.max", writable=True),
-                high=keep(target.group, "memory.high", writable=True),
-                pod_limit=keep(target.pod_group, "memory.max", writable=True),
-            )
-
-
-class _Opening:
-    """Opens files, all or none."""
-
-    def __init__(self, fs: CgroupFs) -> None:
-        self._fs = fs
-        self._opened: list[KeptFile] = []
-
-    def __enter__(self) -> "_Opening":
-        return self
-
-    def __call__(self, group: str, file: str, *, writable: bool = False) -> KeptFile:
-        self._opened.append(self._fs.keep(group, file, writable=writable))
-        return self._opened[-1]
-
-    def where_there(self, group: str, file: str, *, writable: bool = False) -> KeptFile | None:
-        """The file, or nothing on a kernel that is built without it."""
-        try:
-            return self(group, file, writable=writable)
-        except FileNotFoundError:
-            return None
-
-    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        if failed is not None:
-            for kept in self._opened:
-                kept.close()
-
-
-def _limit(file: KeptFile) -> int | None:
-    limit = file.number()
-    return None if limit is None or limit >= V1_UNLIMITED else limit
 
 
 def _raise(limit: KeptFile, swap: KeptFile | None, limit_bytes: int) -> None:

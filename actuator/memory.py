@@ -26,6 +26,8 @@ class Target:
     """Its limit before the first rescue; steps and ceiling are shares of it."""
     deadline_seconds: float
     priority: int = 0
+    siblings: tuple[str, ...] = ()
+    """The ids of the pod's other containers that run: their limits count in the pod's."""
     written_bytes: int = field(default=0, compare=False)
     """The highest limit an earlier run wrote and had not seen in the spec."""
     in_force_bytes: int | None = field(default=None, compare=False)

@@ -264,7 +264,11 @@ class Rescue:
 
     def _forget(self, key: str) -> None:
         self._busy.pop(key, None)
-        if self._slots.pop(key, None) is not None:
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            if slot.guard.unasked_bytes:
+                # The next container of its name shall have what this one needed.
+                self._on_outcome(key, AskApi(slot.guard.unasked_bytes))
             self._budget.give_back(key)
             self._memory.close(key)
             self._on_outcome(key, Gone())

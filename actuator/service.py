@@ -95,14 +95,7 @@ class Actuator:
         self._numbers = Numbers(metrics or Metrics())
         self._teller = Teller(connection, clock, settings.node_name)
         backoff = Backoff(settings.retry_first_seconds, settings.retry_most_seconds, jitter=0.5)
-        self._asker = Asker(
-            connection,
-            clock,
-            backoff,
-            self._on_answer,
-            spread or random.Random(0),
-            settle_seconds=0.0 if watcher.holds else settings.settle_seconds,
-        )
+        self._asker = Asker(connection, clock, backoff, self._on_answer, spread or random.Random(0))
         self._pods = Reflector(
             connection,
             PODS,
@@ -296,6 +289,7 @@ class Actuator:
             case AskApi(limit_bytes):
                 self._asker.ask(key, limit_bytes, partial(self._find, key))
                 self._remember(key, ours=limit_bytes, pending=limit_bytes)
+                self._tell_leap(key)
             case Tell():
                 self._spike(key, outcome)
             case Failed(message):
@@ -321,6 +315,16 @@ class Actuator:
             )
         if told.reason is Reason.RAISED:
             self._remember(key, ours=told.limit_bytes, rescued=True)
+        if told.reason is not Reason.RAISED or self._watcher.holds:
+            self._tell(key, told)
+
+    def _tell_leap(self, key: str) -> None:
+        """Without holds one leap is many raises; its end, where the API is asked, tells of the last."""
+        _, last = self._told.get(key, (0.0, None))
+        if not self._watcher.holds and isinstance(last, Tell) and last.reason is Reason.RAISED:
+            self._tell(key, last)
+
+    def _tell(self, key: str, told: Tell) -> None:
         found = self._find(key)
         if found is not None:
             task = asyncio.create_task(self._teller.tell_spike(found[0], found[1].name, told))

@@ -37,7 +37,7 @@ class ActuatorSettings:
     node_raises: bool = False
     """Whether the kubelet raises (cgroup v2), half a second slower; the cgroup goes first only where that is late."""
     settle_seconds: float = 0.25
-    """Where there is no hold (cgroup v1), the API is asked when the raises have paused this long."""
+    """Where there is no hold (cgroup v1), the API is asked when a raised container has not grown for this long."""
     step_fraction: float = 0.25
     """A raise is at least this share of the container's limit; the next of the same spike are larger."""
     step_least: str = "32Mi"
@@ -64,6 +64,7 @@ class ActuatorSettings:
             "interval_seconds",
             "hold_seconds",
             "answer_seconds",
+            "settle_seconds",
             "rescue_window_seconds",
             "retry_first_seconds",
             "retry_most_seconds",
@@ -99,6 +100,7 @@ class ActuatorSettings:
         return SpikeRules(
             hold_seconds=self.hold_seconds,
             answer_seconds=self.answer_seconds,
+            settle_seconds=self.settle_seconds,
             step_fraction=self.step_fraction,
             least_step_bytes=self.amount("step_least"),
             most_rescues=self.rescues,

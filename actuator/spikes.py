@@ -19,6 +19,8 @@ _PAGE: Final = 4096
 _NEEDED: Final = 0.85
 """Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
 _CACHE_REST_SECONDS: Final = 1.0
+_STILL_BYTES: Final = MIB
+_LOOKS: Final = 5
 _NODES_SHARE: Final = 0.6
 """The share of a hold's time that is left to a node which raises."""
 RUNGS: Final = 6
@@ -45,6 +47,10 @@ class SpikeRules:
     """So long after a request of ours the node may still put an older size in force."""
     look_seconds: float = 0.004
     """Between two looks while it may, where there is no hold."""
+    settle_seconds: float = 0.25
+    """Where there is no hold, a leap is over when usage has not grown for so long,"""
+    leap_seconds: float = 3.0
+    """or this long after its first raise. The API is asked then."""
     node_raises: bool = False
     """Whether an accepted raise is left to the node (v2); the cgroup goes first when the node is late."""
     nudge_seconds: float = 3.0
@@ -185,14 +191,14 @@ class SpikeGuard:
     """One container's guard.
 
     With `holds` (v2) the kernel makes tasks wait at the hold, so the spec is asked first. Without (v1) the cgroup is
-    raised at once, and the spec follows.
+    raised at once, and the spec follows when the leap is over.
     """
 
     __slots__ = (
-        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_is_behind", "_kill_seconds",
-        "_left_to_node", "_limit", "_look_at", "_nudge_at", "_rescues", "_shown_bytes", "_since", "_steps",
-        "_under_way_until", "base_bytes", "ceiling_bytes", "deadline_seconds", "holds", "in_force_bytes",
-        "is_resizing", "phase", "reason", "rules", "spec_bytes", "written_bytes",
+        "_answer_by", "_ask_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_grown_at",
+        "_grown_bytes", "_is_behind", "_kill_seconds", "_left_to_node", "_limit", "_look_at", "_nudge_at", "_rescues",
+        "_shown_bytes", "_since", "_steps", "_under_way_until", "base_bytes", "ceiling_bytes", "deadline_seconds",
+        "holds", "in_force_bytes", "is_resizing", "phase", "reason", "rules", "spec_bytes", "written_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -235,6 +241,13 @@ class SpikeGuard:
         self._under_way_until = now + rules.force_seconds if written_bytes else -math.inf
         self._look_at = math.inf
         self._shown_bytes = spec_bytes
+        self._ask_by = math.inf
+        self._grown_bytes, self._grown_at = 0, now
+
+    @property
+    def unasked_bytes(self) -> int:
+        """What was written in a leap that is not over, so that the API was not asked for it yet (v1); 0 is nothing."""
+        return self.written_bytes if self._ask_by < math.inf else 0
 
     @property
     def rescues(self) -> tuple[float, ...]:
@@ -280,12 +293,13 @@ class SpikeGuard:
             self.phase, self._look_at = Phase.CALM, math.inf
             return []
         again: list[Instruction] = []
-        if limit < self.written_bytes and self._is_under_way(now):
-            # The node put an older request of ours in force.
+        if limit < self.written_bytes and (self.unasked_bytes or self._is_under_way(now)):
+            # The node put an older request in force.
             limit = self._limit = self.written_bytes
             again = [WriteLimit(limit)]
         # Else whoever lowered it had the right to.
         self.written_bytes = min(self.written_bytes, limit)
+        again += self._leapt(reading.current_bytes, now)
         self._look_soon(now)
         mark = self.mark(limit, reading.tasks)
         if self.phase is Phase.LET_GO:
@@ -304,9 +318,28 @@ class SpikeGuard:
         """Whether a request of ours may still be put in force, and be an older one than what is written."""
         return self.written_bytes != self.in_force_bytes and now < self._under_way_until
 
+    def _leapt(self, current_bytes: int, now: float) -> list[Instruction]:
+        """v1: the API is asked once a leap is over. A request in its midst would be put in force by the kubelet when
+        the cgroup is further up already, and lower it; and it takes time from those who raise."""
+        if self._ask_by == math.inf:
+            self._grown_bytes = current_bytes
+            return []
+        if current_bytes > self._grown_bytes + _STILL_BYTES:
+            self._grown_bytes, self._grown_at = current_bytes, now
+        is_over = current_bytes < self._grown_bytes - _STILL_BYTES or now >= min(
+            self._grown_at + self.rules.settle_seconds, self._ask_by
+        )
+        if not is_over:
+            return []
+        self._ask_by, self._under_way_until = math.inf, now + self.rules.force_seconds
+        return [AskApi(self.written_bytes)]
+
     def _look_soon(self, now: float) -> None:
-        awaited = self._left_to_node if self.holds else self._is_under_way(now)
-        self._look_at = now + self.rules.look_seconds if awaited else math.inf
+        self._look_at = math.inf
+        if self._ask_by < math.inf:
+            self._look_at = now + self.rules.settle_seconds / _LOOKS
+        if self._left_to_node if self.holds else self._is_under_way(now):
+            self._look_at = now + self.rules.look_seconds
 
     def shown(self, spec_bytes: int, in_force_bytes: int | None, *, is_resizing: bool = False) -> None:
         """What the cluster shows of the container: its spec, and what the node says is in force or has still to be."""
@@ -386,9 +419,11 @@ class SpikeGuard:
             self._rescues.append(now)
         self._steps += 1
         self._asked = max((self._limit or 0) + memory_bytes, self.written_bytes)
-        self._under_way_until = now + self.rules.force_seconds
         if not self.holds:
-            return [*self._write(now), AskApi(self.written_bytes)]
+            self._ask_by = min(self._ask_by, now + self.rules.leap_seconds)
+            self._grown_at = now
+            return self._write(now)
+        self._under_way_until = now + self.rules.force_seconds
         self.phase, self._answer_by = Phase.ASKED, now + self._patience_seconds
         # From here on what is under way is our own request.
         self._is_behind = self.is_resizing

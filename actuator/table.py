@@ -151,6 +151,7 @@ def _target(
         base_bytes=base,
         deadline_seconds=deadline,
         priority=pod.priority,
+        siblings=tuple(one.container_id for one in pod.sized_containers if one is not container and one.container_id),
         written_bytes=memo.pending_bytes,
         in_force_bytes=None if container.actual_limits is None else container.actual_limits.memory_bytes,
         is_resizing=pod.resize_progress in _UNDER_WAY,

@@ -1,7 +1,7 @@
 """The thread that waits for memory events.
 
 Owns epoll, the sweep beside it (v1's marks do not see kernel memory), and the heartbeat for the guard. Decides nothing.
-Arming usage marks takes milliseconds each and so has a thread of its own.
+Opening files and arming usage marks take the kernel long and so have a thread each.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import os
 import select
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from actuator.budget import NodeBudget
+from actuator.containerfiles import Arming, ContainerFiles
 from actuator.heartbeat import Heartbeat
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
@@ -31,6 +32,7 @@ _SLICES: Final = 2
 _BEATS_PER_SLICE: Final = 5
 _CLOSELY_EVERY: Final = 4
 _SWITCH_SECONDS: Final = 0.0005
+_GONE: Final = (errno.ENOENT, errno.ENODEV)
 
 
 class Watcher:
@@ -52,7 +54,9 @@ class Watcher:
         self._keys_by_fd: dict[int, str] = {}
         memory.on_close = self._unlisten
         self._commands: deque[Callable[[float], None]] = deque()
-        self._to_arm: SimpleQueue[tuple[Target, int] | None] = SimpleQueue()
+        self._to_open: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._to_arm: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._opening: Counter[str] = Counter()
         self._arming: set[str] = set()
         self._targets: dict[str, Target] = {}
         self._is_complete = self._is_beating = self._stopping = False
@@ -60,7 +64,8 @@ class Watcher:
         self._on_end: Callable[[], object] = lambda: None
         self._threads = (
             threading.Thread(target=self._run, name="watcher", daemon=True),
-            threading.Thread(target=self._arm_for_ever, name="marks", daemon=True),
+            threading.Thread(target=self._work, args=(self._to_open,), name="files", daemon=True),
+            threading.Thread(target=self._work, args=(self._to_arm,), name="marks", daemon=True),
         )
 
     async def run(self) -> None:
@@ -86,6 +91,7 @@ class Watcher:
     def stop(self) -> None:
         """Leave nothing held, and end."""
         self._stopping = True
+        self._to_open.put(None)
         self._to_arm.put(None)
         self._wake()
         for thread in self._threads:
@@ -161,7 +167,7 @@ class Watcher:
         self._is_complete = True
 
     def _beat(self, now: float) -> None:
-        self._is_beating = self._is_beating or (self._is_complete and not self._arming)
+        self._is_beating = self._is_beating or (self._is_complete and not self._arming and not self._opening)
         if self._is_beating and self._heartbeat is not None:
             self._heartbeat.beat(now)
 
@@ -183,16 +189,13 @@ class Watcher:
         return keys
 
     def _add(self, target: Target, now: float) -> None:
-        if target.key not in self._targets:
-            try:
-                self._memory.open(target)
-            except OSError as error:
-                self._tell(target.key, Failed(f"{target.group} can not be watched: {error.strerror or error}"))
-                return
-            self._targets[target.key] = target
-            if self.holds:
-                self._listen(target.key, select.EPOLLPRI)
-        self._rescue.add(target, now)
+        known = self._targets.get(target.key)
+        self._targets[target.key] = target
+        if known is None or known.siblings != target.siblings:
+            self._opening[target.key] += 1
+            self._to_open.put(partial(self._open, target))
+        elif target.key not in self._opening:
+            self._rescue.add(target, now)
 
     def _drop(self, key: str) -> None:
         self._targets.pop(key, None)
@@ -219,23 +222,58 @@ class Watcher:
             self._targets.pop(key, None)
         self.on_outcome(key, outcome)
 
-    # Usage marks.
+    # Files and usage marks: asked for in the thread, got in others.
+
+    def _work(self, wanted: "SimpleQueue[Callable[[], None] | None]") -> None:
+        while (work := wanted.get()) is not None and not self._stopping:
+            work()
+
+    def _open(self, target: Target) -> None:
+        try:
+            files = self._memory.prepare(target)
+        except OSError as error:
+            self._command(partial(self._not_opened, target, error))
+        else:
+            self._command(partial(self._opened, target.key, files))
+
+    def _opened(self, key: str, files: ContainerFiles, now: float) -> None:
+        self._end_opening(key)
+        target = self._targets.get(key)
+        if target is None:
+            files.close()
+            return
+        if self._memory.adopt(key, files) and self.holds:
+            self._listen(key, select.EPOLLPRI)
+        self._rescue.add(target, now)
+
+    def _not_opened(self, target: Target, error: OSError, _now: float) -> None:
+        self._end_opening(target.key)
+        self._targets.pop(target.key, None)
+        # One that ended just now is nothing to tell.
+        if error.errno not in _GONE:
+            self._tell(target.key, Failed(f"{target.group} can not be watched: {error.strerror or error}"))
+
+    def _end_opening(self, key: str) -> None:
+        self._opening[key] -= 1
+        if not self._opening[key]:
+            del self._opening[key]
 
     def _ask_for_marks(self, key: str, limit_bytes: int) -> None:
-        target = self._targets.get(key)
+        target, arming = self._targets.get(key), None
         if target is not None and key not in self._arming:
+            arming = self._memory.arming(key)
+        if target is not None and arming is not None:
             self._arming.add(key)
-            self._to_arm.put((target, limit_bytes))
+            marks = ladder(limit_bytes, target.base_bytes, self._rules)
+            self._to_arm.put(partial(self._arm, key, limit_bytes, arming, marks))
 
-    def _arm_for_ever(self) -> None:
-        while (wanted := self._to_arm.get()) is not None and not self._stopping:
-            target, limit = wanted
-            try:
-                efd = self._memory.arm(target.group, ladder(limit, target.base_bytes, self._rules))
-            except OSError as error:
-                self._command(partial(self._not_armed, target.key, error))
-            else:
-                self._command(partial(self._armed, target.key, limit, efd))
+    def _arm(self, key: str, limit_bytes: int, arming: Arming, marks: tuple[int, ...]) -> None:
+        try:
+            efd = arming.arm(marks)
+        except OSError as error:
+            self._command(partial(self._not_armed, key, error))
+        else:
+            self._command(partial(self._armed, key, limit_bytes, efd))
 
     def _armed(self, key: str, limit_bytes: int, efd: int, now: float) -> None:
         self._arming.discard(key)
@@ -245,5 +283,5 @@ class Watcher:
 
     def _not_armed(self, key: str, error: OSError, _now: float) -> None:
         self._arming.discard(key)
-        if error.errno not in (errno.ENOENT, errno.ENODEV):
+        if error.errno not in _GONE:
             self._tell(key, Failed(f"usage marks can not be set: {error.strerror or error}"))

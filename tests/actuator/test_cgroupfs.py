@@ -138,6 +138,17 @@ def test_a_raise_takes_the_pod_to_the_sum_of_its_containers_and_no_further(
     memory.close_all()
 
 
+def test_a_raise_counts_the_containers_that_came_beside_it_later(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    memory = KernelMemory(CgroupFs(root))
+    memory.open(target())
+    v2_tree(root, f"{POD}/c2")
+    assert memory.adopt(GROUP, memory.prepare(target())) is False
+    memory.raise_limit(GROUP, 150 * MIB)
+    assert (root / POD / "memory.max").read_text().split()[0] == str(250 * MIB)
+    memory.close_all()
+
+
 def test_a_container_that_is_gone_reads_as_nothing(tmp_path: Path) -> None:
     memory = KernelMemory(CgroupFs(v2_tree(tmp_path / "cg")))
     assert memory.reading(GROUP) is None

@@ -111,21 +111,64 @@ def test_on_v2_the_cgroup_goes_first_only_when_the_api_is_silent() -> None:
     assert one.handle(Accepted(LIMIT + 32 * MIB), late + 1) == []
 
 
-def test_on_v1_the_cgroup_goes_first_and_the_spec_follows() -> None:
+def test_on_v1_the_cgroup_goes_first_and_the_spec_follows_when_the_leap_is_over() -> None:
     one = guard(holds=False)
     one.handle(full(holds=False), 0.0)
-    found = one.handle(Granted(32 * MIB), 0.0)
-    assert found[0] == WriteLimit(LIMIT + 32 * MIB)
-    assert found[-1] == AskApi(LIMIT + 32 * MIB)
+    raised = LIMIT + 32 * MIB
+    assert one.handle(Granted(32 * MIB), 0.0)[0] == WriteLimit(raised)
+    for used, now in ((105, 0.05), (110, 0.2), (112, 0.4)):
+        assert one.handle(Seen(MemoryReading(used * MIB, raised)), now) == []
+    assert one.next_at < 0.5
+    assert one.unasked_bytes == raised
+    assert one.handle(Seen(MemoryReading(112 * MIB, raised)), 0.4 + RULES.settle_seconds) == [AskApi(raised)]
+    assert one.unasked_bytes == 0
+
+
+def test_on_v1_a_leap_is_over_when_usage_falls() -> None:
+    one = guard(holds=False)
+    leap(one)
+    assert one.handle(Seen(MemoryReading(10 * MIB, one.written_bytes)), 0.05) == [AskApi(one.written_bytes)]
+
+
+def test_on_v1_a_leap_is_taken_for_over_when_it_is_long() -> None:
+    one = guard(holds=False)
+    leap(one)
+    now, used, asked = 0.0, 101, []
+    while not asked:
+        now, used = now + 0.05, used + 2
+        asked = one.handle(Seen(MemoryReading(used * MIB, 1000 * MIB)), now)
+    assert RULES.leap_seconds <= now < RULES.leap_seconds + 0.1
+
+
+def test_on_v1_raises_of_one_leap_are_asked_once() -> None:
+    one = guard(holds=False)
+    first = leap(one)
+    one.handle(full(first, holds=False), 0.1)
+    one.handle(Granted(64 * MIB), 0.1)
+    assert one.handle(Seen(MemoryReading(first, first + 64 * MIB)), 0.15) == []
+    assert one.handle(Seen(MemoryReading(first, first + 64 * MIB)), 0.41) == [AskApi(first + 64 * MIB)]
+
+
+def test_on_v1_an_older_size_that_the_node_puts_in_force_in_a_leap_is_written_over() -> None:
+    one = guard(holds=False)
+    first = leap(one)
+    assert one.handle(Seen(MemoryReading(LIMIT - MIB, LIMIT)), 0.05)[0] == WriteLimit(first)
+
+
+def leap(one: SpikeGuard, now: float = 0.0) -> int:
+    """A guard that has been given its first step, and the limit it leads to."""
+    one.handle(full(holds=one.holds), now)
+    one.handle(Granted(32 * MIB), now)
+    return LIMIT + 32 * MIB
 
 
 def raised_once(one: SpikeGuard, now: float = 0.0) -> int:
-    """A guard that has been given its first step, and the limit it leads to."""
-    one.handle(full(holds=one.holds), now)
-    [*_, asked] = one.handle(Granted(32 * MIB), now)
-    assert isinstance(asked, AskApi)
-    one.handle(Accepted(asked.limit_bytes), now)
-    return asked.limit_bytes
+    """A guard whose first step the API has accepted, and the limit it leads to."""
+    raised = leap(one, now)
+    if not one.holds:
+        assert one.handle(Seen(MemoryReading(LIMIT // 2, raised)), now) == [AskApi(raised)]
+    one.handle(Accepted(raised), now)
+    return raised
 
 
 def test_an_older_request_that_the_node_puts_in_force_late_is_written_over_at_once() -> None:
@@ -135,12 +178,13 @@ def test_an_older_request_that_the_node_puts_in_force_late_is_written_over_at_on
     one.handle(Granted(64 * MIB), 0.3)
     second = one.written_bytes
     assert one.next_at <= 0.3 + RULES.look_seconds
-    assert one.handle(Seen(MemoryReading(LIMIT, first)), 0.304) == [WriteLimit(second)]
+    assert one.handle(full(first, holds=False), 0.304) == [WriteLimit(second)]
 
 
 def test_it_looks_often_only_until_the_node_says_that_what_it_wrote_is_in_force() -> None:
     one = guard(holds=False)
     first = raised_once(one)
+    one.handle(Seen(MemoryReading(LIMIT // 2, first)), 0.0)
     assert one.next_at <= RULES.look_seconds
     one.shown(first, first)
     one.handle(Seen(MemoryReading(LIMIT // 2, first)), 0.01)

@@ -101,10 +101,23 @@ def test_a_hold_of_someone_else_is_left_alone(tmp_path: Path) -> None:
     assert number(root, GROUP, "memory.high") == str(50 * MIB)
 
 
-def test_a_container_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_container_that_can_not_be_watched_is_told(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    (root / GROUP / "memory.max").unlink()
+    (root / GROUP / "memory.max").mkdir()
+    with watching(CgroupFs(root)) as (watcher, seen):
+        watcher.add(target())
+        told = seen.wait(Failed)
+        assert isinstance(told, Failed)
+        assert f"{GROUP} can not be watched" in told.message
+
+
+def test_a_container_that_ended_before_it_was_watched_is_nothing_to_tell(tmp_path: Path) -> None:
     with watching(CgroupFs(v2_tree(tmp_path / "cg"))) as (watcher, seen):
-        watcher.add(target("kubepods/burstable/pod1/none"))
-        assert isinstance(seen.wait(Failed), Failed)
+        watcher.add(target(f"{POD}/none"))
+        watcher.add(target())
+        seen.wait(Watched)
+        assert [type(one) for one in seen.outcomes] == [Watched]
 
 
 PROGRAM = {
