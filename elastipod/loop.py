@@ -54,6 +54,8 @@ class Health:
     """What keeps the part from its duty, although it runs."""
     lacks: Callable[[], tuple[str, ...]] = tuple
     """What the cluster withholds: a right, a kind. The rest goes on."""
+    missing: Callable[[], str] = str
+    """What of it keeps the part from being ready all the same."""
 
     def is_alive(self, now: float) -> bool:
         """Whether a run succeeded within five intervals, or the part is at work for less, or not yet."""
@@ -66,7 +68,7 @@ class Health:
             return ""
         if self.last_success_at is None:
             return self.last_error or "no run has ended well yet"
-        return self.obstacle
+        return self.obstacle or self.missing()
 
     def begin(self, interval_seconds: float, now: float) -> None:
         """The part is at work from now on."""

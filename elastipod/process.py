@@ -109,6 +109,8 @@ class Program(Generic[S]):
     settings_type: type[S]
     make: Callable[[Surroundings[S]], ExplainingPart]
     elects_leader: bool
+    needs_definitions: bool = True
+    """Whether it is not ready without them. For one that is not asked while it is not ready, that would be worse."""
     at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None
     """What the part does last, while it may still write."""
     ticker: Ticker = apscheduler_ticker
@@ -136,7 +138,15 @@ async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     metrics = Metrics()
     working = _Working()
-    health = Health(60.0, clock.monotonic(), is_standing_by=program.elects_leader, lacks=lacking.lacks)
+    health = Health(
+        60.0,
+        clock.monotonic(),
+        is_standing_by=program.elects_leader,
+        lacks=lacking.lacks,
+        missing=lacking.missing_definition if program.needs_definitions else str,
+    )
+    if program.needs_definitions:
+        health.missing = lacking.missing_definition
     serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
     await serving.start(own.listen_host, own.listen_port)
     host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host

@@ -1,7 +1,8 @@
 """What a cluster does not let us do: a right that is missing, a kind that it does not serve.
 
-Owns noticing it in the answers, saying it once in the log, and forgetting it when the answer is another. Retries
-nothing; but what is built into the API server and not there is not asked for again and again.
+Owns noticing it in the answers, saying it once in the log, forgetting it when the answer is another, and which of it
+keeps a part from being ready. Retries nothing; but what is built into the API server and not there is not asked for
+again and again.
 """
 
 from collections.abc import AsyncGenerator
@@ -13,6 +14,7 @@ from elastipod.clock import Clock
 from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Forbidden, NotServed, StatusError
+from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, ELASTIC_NODES, ELASTIC_POLICIES
 from elastipod.reasons import Reason
 from elastipod.telemetry import get_logger
 
@@ -20,6 +22,9 @@ log = get_logger(__name__)
 
 _REMEMBERED_SECONDS: Final = 600.0
 """What was not met with again for so long is over, or nobody asks for it any more."""
+
+_DEFINED: Final = (AUTOSCALERS, CHECKPOINTS, ELASTIC_POLICIES, ELASTIC_NODES)
+"""Kinds that are served where a definition says so, as one does where elastipod is installed."""
 
 _Place = tuple[str, str]
 """Verb and kind of a right; of what is not served, the kind alone."""
@@ -50,6 +55,18 @@ class LacksConnection(InterceptedConnection):
         """Each in a few words, by name: `may not patch pods/resize`."""
         self._forget_old()
         return tuple(sorted(str(one) for one in self._found.values()))
+
+    def missing_definition(self) -> str:
+        """What keeps a part from being ready, or nothing: without its definitions an installation is not whole.
+
+        Whoever waits for that (`helm install --wait`) shall not be told that all is well. It is the only lack of that
+        weight: metrics come and go by others' hands, and without one right most of a part's work goes on.
+        """
+        self._forget_old()
+        missing = {one.kind.partition("/")[0] for one in self._found.values() if one.reason is Reason.NOT_SERVED}
+        if missing.isdisjoint(f"{one.plural}.{one.group}" for one in _DEFINED):
+            return ""
+        return "a definition is missing; those of elastipod lie in its chart, in definitions/"
 
     async def handle(self, call: Call) -> bytes:
         if not call.resource.group and call.subresource:

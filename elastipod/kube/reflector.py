@@ -17,7 +17,7 @@ from msgspec import Struct
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.kube.errors import Gone, KubeError, RawStatus, StatusError, status_error
+from elastipod.kube.errors import Gone, KubeError, NotServed, RawStatus, StatusError, status_error
 from elastipod.kube.listing import list_raw
 from elastipod.kube.resources import ResourceType
 from elastipod.kube.rows import BadObject
@@ -73,6 +73,8 @@ class Reflector(Generic[T]):
     ) -> None:
         self.items: dict[str, T] = {}
         self.synced = False
+        self.is_served = True
+        """Whether the API server knows the kind; where it does not, there are no objects of it."""
         self.relists = 0
         self.bad_objects = 0
         self._connection = connection
@@ -115,6 +117,7 @@ class Reflector(Generic[T]):
                 delay = 0.0 if failures == 0 else self._backoff.delay_seconds(failures, self._spread)
                 failures += 1
             except KubeError as error:
+                self.is_served = not isinstance(error, NotServed)
                 failures = 1 if self._heard_at != before else failures + 1
                 delay = self._backoff.delay_seconds(failures, self._spread)
                 if isinstance(error, StatusError) and error.retry_after_seconds is not None:
@@ -149,7 +152,7 @@ class Reflector(Generic[T]):
         self._take(found)
         self._heard(version)
         self.relists += 1
-        self.synced = True
+        self.synced = self.is_served = True
 
     def _take(self, found: dict[str, tuple[str, msgspec.Raw]]) -> None:
         for key in [key for key in self.items if key not in found]:

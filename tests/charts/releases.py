@@ -91,11 +91,16 @@ class Running:
 
     def lacks(self) -> set[str]:
         """What it says, on its port, that it lacks."""
+        # Whether it is ready is the first line.
+        return set(self.says("/readyz")[1].splitlines()[1:])
+
+    def says(self, path: str) -> tuple[int, str]:
+        """What its port answers."""
         parts = urlsplit(self._address())
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
-        connection.request("GET", "/readyz")
-        # Whether it is ready is the first line.
-        return set(connection.getresponse().read().decode().splitlines()[1:])
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None

@@ -36,6 +36,16 @@ async def test_metrics_health_and_a_pod_are_told(serving: Serving) -> None:
     assert await _get(serving, "/explain/d/web-0") == (200, '{"decision":"WithinBounds"}')
 
 
+async def test_a_part_without_its_definitions_is_alive_and_not_ready_and_says_what_it_lacks() -> None:
+    clock = ManualClock(0)
+    health = Health(60, 0, last_success_at=0, lacks=lambda: ("kinds is not served",), missing=lambda: "one is missing")
+    served = Serving(Metrics(), health, clock, {}.get)
+    await served.start("127.0.0.1", 0)
+    assert await _get(served, "/healthz") == (200, "ok\n")
+    assert await _get(served, "/readyz") == (503, "one is missing\nkinds is not served\n")
+    await served.stop()
+
+
 @pytest.mark.parametrize("path", ["/", "/explain/d", "/explain/d/other", "/explain/../../etc/passwd", "/explain/d/%00"])
 async def test_what_is_not_there_is_not_found(serving: Serving, path: str) -> None:
     assert (await _get(serving, path))[0] == 404

@@ -10,7 +10,7 @@ from elastipod.clock import ManualClock
 from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.errors import Forbidden, KubeError, NotFound, NotServed, RawStatus, Unreachable, status_error
 from elastipod.kube.lacks import LacksConnection
-from elastipod.kube.resources import AUTOSCALERS, PODS
+from elastipod.kube.resources import AUTOSCALERS, ELASTIC_NODES, POD_METRICS, PODS
 
 NO_PATH = RawStatus(404, b"404 page not found\n")
 
@@ -133,6 +133,25 @@ def test_a_kind_whose_definition_is_missing_is_asked_for_until_it_is_back() -> N
     assert world.connection.lacks() == ("verticalpodautoscalers.autoscaling.k8s.io is not served",)
     assert world.ask(call, None) is None
     assert world.connection.lacks() == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "keeps"),
+    [
+        (Call(Verb.LIST, AUTOSCALERS), NO_PATH, True),
+        (Call(Verb.PATCH, ELASTIC_NODES, None, "n1", "status"), NO_PATH, True),
+        (Call(Verb.LIST, AUTOSCALERS), no_right("list", "verticalpodautoscalers"), False),
+        (Call(Verb.LIST, POD_METRICS), NO_PATH, False),
+    ],
+)
+def test_a_definition_that_is_missing_keeps_from_being_ready_until_it_is_back_and_nothing_else_does(
+    call: Call, answer: RawStatus, *, keeps: bool
+) -> None:
+    world = World()
+    world.ask(call, answer)
+    assert bool(world.connection.missing_definition()) is keeps
+    world.ask(call, None)
+    assert world.connection.missing_definition() == ""
 
 
 def test_a_kind_that_is_served_in_one_place_is_served_in_all() -> None:

@@ -13,7 +13,9 @@ def _make(around: Surroundings[AdmissionSettings]) -> Admission:
 
 def main() -> int:
     """Run until told to stop."""
-    return run_process(Program("admission", AdmissionSettings, _make, elects_leader=False))
+    # Without autoscalers it still gives pods the sizes that are stated.
+    program = Program("admission", AdmissionSettings, _make, elects_leader=False, needs_definitions=False)
+    return run_process(program)
 
 
 if __name__ == "__main__":

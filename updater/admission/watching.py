@@ -66,7 +66,8 @@ class Watching:
         if self._started_at is None:
             return False
         is_patient = self._clock.monotonic() - self._started_at < _PATIENCE_SECONDS
-        return all(one.synced for resource, one in self._all.items() if is_patient or resource not in _OPTIONAL)
+        needed = [one for resource, one in self._all.items() if is_patient or resource not in _OPTIONAL]
+        return all(one.synced or not one.is_served for one in needed)
 
     def _autoscaler_changed(self, key: str, _: Autoscaler | None, new: Autoscaler | None) -> None:
         self._fleet.put_advice(key, target_of(new), None if new is None else advice_of(new))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from elastipod.kube.resources import JOBS
+from elastipod.kube.calls import Call, InterceptedConnection
+from elastipod.kube.errors import NotServed
+from elastipod.kube.resources import AUTOSCALERS, JOBS
 from elastipod.owners import Owned
 from elastipod.pods import OwnerReference
 from tests import build
@@ -187,6 +189,19 @@ async def test_before_all_is_known_of_the_cluster_pods_are_left_alone(tmp_path: 
     response = await world.ask(new_pod())
     assert "patch" not in response
     assert response["auditAnnotations"] == {"outcome": "StaleData"}
+
+
+async def test_where_autoscalers_are_not_defined_pods_get_the_sizes_that_are_stated(tmp_path: Path) -> None:
+    class Undefined(InterceptedConnection):
+        async def handle(self, call: Call) -> bytes:
+            if call.resource is AUTOSCALERS:
+                raise NotServed(404, "NotFound", "no such path")
+            return await super().handle(call)
+
+    async with World(tmp_path, through=Undefined) as world:
+        stated = json.dumps({"app": {"requests": {"cpu": "700m"}}})
+        pod = new_pod(await world.deployment(annotations={"elastipod.io/resources": stated}))
+        assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "700m"
 
 
 @pytest.mark.parametrize(

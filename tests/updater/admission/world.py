@@ -5,13 +5,14 @@ import base64
 import json
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonpatch
 
 from elastipod.clock import SystemClock
-from elastipod.kube.connection import PatchType
+from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.resources import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -99,7 +100,10 @@ class ShiftedClock(SystemClock):
 class World:
     """An API server with objects, and a webhook that watches them."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *, through: Callable[[Connection], Connection] = lambda to: to, **settings: Any
+    ) -> None:
+        """The webhook reaches it through that."""
         use_pair(folder, "server")
         self.folder = folder
         self.clock = ShiftedClock()
@@ -107,7 +111,7 @@ class World:
         self.connection = DirectConnection(self.api, self.clock)
         self.metrics = Metrics()
         self.admission = Admission(
-            self.connection,
+            through(self.connection),
             self.clock,
             AdmissionSettings(certificate_folder=str(folder), webhook_port=0, **settings),
             self.metrics,
