@@ -27,7 +27,14 @@ log = get_logger(__name__)
 
 _LOOK_SECONDS: Final = 0.02
 _TOLD: Final = frozenset(
-    {Reason.BAD_VALUE, Reason.CONFLICT, Reason.LIMIT_RANGE, Reason.QUOTA_EXCEEDED, Reason.QOS_CLASS}
+    {
+        Reason.BAD_VALUE,
+        Reason.CONFLICT,
+        Reason.LIMIT_RANGE,
+        Reason.QUOTA_EXCEEDED,
+        Reason.QOS_CLASS,
+        Reason.UNSUPPORTED_POD,
+    }
 )
 """Why a pod is not sized that a person can mend: told to whoever creates it."""
 

@@ -178,6 +178,17 @@ async def test_a_pod_that_the_quota_would_refuse_at_its_new_size_keeps_its_own(w
     assert "ResourceQuota share" in response["warnings"][0]
 
 
+async def test_a_pod_with_resources_of_its_own_is_left_alone_and_its_creator_is_told(world: World) -> None:
+    await world.autoscaler(cpu="4")
+    pod = new_pod(await world.deployment())
+    pod["spec"]["resources"] = {"requests": {"cpu": "1"}}
+    response = await world.ask(pod)
+    assert "patch" not in response
+    assert response["auditAnnotations"] == {"outcome": "UnsupportedPod"}
+    assert "UnsupportedPod, its resources are set for the pod as a whole" in response["warnings"][0]
+    assert world.count("admissions_total", outcome="UnsupportedPod") == 1
+
+
 async def test_a_dry_run_gets_the_same_answer(world: World) -> None:
     await world.autoscaler()
     pod = new_pod(await world.deployment())
