@@ -30,7 +30,7 @@ class LoopWatcher:
         self.on_outcome: OnOutcome = lambda _key, _outcome: None
         self._memory, self._clock, self._sweep_seconds = memory, clock, sweep_seconds
         self._rescue = Rescue(memory, rules, budget, clock, self._tell)
-        self._rescue.on_rearm = lambda key, limit: self._rescue.rearmed(key, limit, clock.monotonic())
+        self._rescue.on_rearm = lambda key, marks: self._rescue.rearmed(key, marks, clock.monotonic())
         self._due: set[str] = set()
         self._wake = asyncio.Event()
 

@@ -29,14 +29,13 @@ from actuator.spikes import (
     WantRoom,
     WriteHigh,
     WriteLimit,
-    ladder,
 )
 from elastipod.clock import Clock
 
 _GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
 _LEAST_GRANT: Final = 1024 * 1024
 _PAGE: Final = 4096
-_RUNGS_IN_USE: Final = 4
+_RUNGS_IN_USE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +67,19 @@ class _Slot:
     """The usage from which a closer look is worth it."""
     bounds: tuple[int | None, int | None] = (None, None)
     """Limit and hold as they were last seen."""
-    armed_for: int = 0
-    """The limit its usage marks belong to."""
+    armed: tuple[int, ...] = ()
+    """Its usage marks."""
 
 
 class Rescue:
-    """The containers of one node. `on_rearm(key, limit)` is called when usage marks belong to another limit."""
+    """The containers of one node. `on_rearm(key, marks)` is called when usage marks have to stand elsewhere."""
 
     def __init__(
         self, memory: Memory, rules: SpikeRules, budget: NodeBudget, clock: Clock, on_outcome: OnOutcome
     ) -> None:
         self._memory, self._rules, self._budget, self._clock = memory, rules, budget, clock
         self._on_outcome = on_outcome
-        self.on_rearm: Callable[[str, int], None] = lambda _key, _limit: None
+        self.on_rearm: Callable[[str, tuple[int, ...]], None] = lambda _key, _marks: None
         self._slots: dict[str, _Slot] = {}
         self._busy: dict[str, _Slot] = {}
         """Those that are not calm, or want to look again: few, and looked after at each turn."""
@@ -137,13 +136,13 @@ class Rescue:
         for key in self.keys:
             self.drop(key)
 
-    def rearmed(self, key: str, limit_bytes: int, now: float) -> None:
+    def rearmed(self, key: str, marks: tuple[int, ...], now: float) -> None:
         """New usage marks are in place. A mark that was passed before it was armed never fires: look."""
         slot = self._slots.get(key)
         if slot is not None:
-            if not slot.armed_for:
+            if not slot.armed:
                 self._on_outcome(key, Watched())
-            slot.armed_for = limit_bytes
+            slot.armed = marks
             self.look((key,), now)
 
     def next_at(self) -> float:
@@ -190,7 +189,7 @@ class Rescue:
                 else:
                     self._do(key, instruction, now)
             slot.bounds = (reading.limit_bytes, reading.high_bytes)
-            self._note_limit(key, slot, reading.limit_bytes or 0, reading.tasks)
+            self._note_limit(key, slot, reading.limit_bytes or 0, now, reading.tasks)
             self._note_phase(key, slot)
         if asks:
             self._grant(asks, readings, now)
@@ -230,7 +229,7 @@ class Rescue:
                 self._try(key, lambda: self._memory.raise_limit(key, limit_bytes))
                 slot = self._slots.get(key)
                 if slot is not None:
-                    self._note_limit(key, slot, limit_bytes, tasks=1)
+                    self._note_limit(key, slot, limit_bytes, now)
             case WriteHigh(high_bytes):
                 self._try(key, lambda: self._memory.set_high(key, high_bytes))
             case Tell():
@@ -244,14 +243,13 @@ class Rescue:
             case _:
                 assert_never(instruction)
 
-    def _note_limit(self, key: str, slot: _Slot, limit: int, tasks: int) -> None:
+    def _note_limit(self, key: str, slot: _Slot, limit: int, now: float, tasks: int = 1) -> None:
         slot.mark = slot.guard.mark(limit, tasks) if limit else 0
         if self._memory.holds or not limit:
             return
-        marks = ladder(slot.armed_for, slot.guard.base_bytes, self._rules) if slot.armed_for else ()
         # One of the lower rungs shall stand in the upper part of the gap's way, so that some are left above it.
-        if not any(slot.mark <= rung <= slot.mark + (limit - slot.mark) // 2 for rung in marks[:_RUNGS_IN_USE]):
-            self.on_rearm(key, limit)
+        if not any(slot.mark <= rung <= slot.mark + (limit - slot.mark) // 2 for rung in slot.armed[:_RUNGS_IN_USE]):
+            self.on_rearm(key, slot.guard.ladder(limit, now))
 
     def _try(self, key: str, write: Callable[[], None]) -> None:
         try:

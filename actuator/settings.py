@@ -40,7 +40,7 @@ class ActuatorSettings:
     """Where there is no hold (cgroup v1), the API is asked when a raised container has not grown for this long."""
     step_fraction: float = 0.25
     """A raise is at least this share of the container's limit; the next of the same spike are larger."""
-    step_least: str = "32Mi"
+    step_least: str = "64Mi"
     """A raise is at least this amount."""
     rescues: int = 3
     """A container that was rescued so often within rescue_window_seconds is taken for a leak and left to the kernel."""

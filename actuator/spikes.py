@@ -23,7 +23,10 @@ _STILL_BYTES: Final = MIB
 _LOOKS: Final = 5
 _NODES_SHARE: Final = 0.6
 """The share of a hold's time that is left to a node which raises."""
-RUNGS: Final = 6
+RUNGS: Final = 5
+_LEAPING: Final = 2
+"""So many gaps below the limit a mark stands in a leap (v1): who grew through the last is soon at the next."""
+_MOST_DOUBLINGS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class SpikeRules:
     budget_seconds: float = 1.0
     """The time the gap shall give us, with as many tasks allocating as run."""
     step_fraction: float = 0.25
-    least_step_bytes: int = 32 * MIB
+    least_step_bytes: int = 64 * MIB
     most_rescues: int = 3
     rescue_window_seconds: float = 600.0
     rescue_seconds: float = 30.0
@@ -92,15 +95,9 @@ def gap_v1(limit_bytes: int, rules: SpikeRules) -> int:
     return headroom.gap_v1(limit_bytes, rules.gap_fraction)
 
 
-def spacing(limit_bytes: int, rules: SpikeRules) -> int:
-    """The smallest step of a container, and the distance of its marks."""
-    return max(int(limit_bytes * rules.step_fraction), rules.least_step_bytes) // _PAGE * _PAGE
-
-
-def ladder(limit_bytes: int, base_bytes: int, rules: SpikeRules) -> tuple[int, ...]:
-    """v1's usage marks: one below the limit, and one below each limit that the next steps lead to."""
-    first, step = limit_bytes - gap_v1(limit_bytes, rules), spacing(base_bytes, rules)
-    return tuple(first + rung * step for rung in range(RUNGS))
+def first_step(base_bytes: int, rules: SpikeRules) -> int:
+    """The smallest raise of a container; the next of the same spike double."""
+    return max(int(base_bytes * rules.step_fraction), rules.least_step_bytes) // _PAGE * _PAGE
 
 
 class Phase(StrEnum):
@@ -361,7 +358,18 @@ class SpikeGuard:
 
     def mark(self, limit_bytes: int, tasks: int = 1) -> int:
         """Where the hold, or the first usage mark, belongs under a limit."""
-        return limit_bytes - (gap(limit_bytes, self.rules, tasks) if self.holds else gap_v1(limit_bytes, self.rules))
+        if self.holds:
+            return limit_bytes - gap(limit_bytes, self.rules, tasks)
+        return limit_bytes - gap_v1(limit_bytes, self.rules) * (_LEAPING if self._ask_by < math.inf else 1)
+
+    def ladder(self, limit_bytes: int, now: float) -> tuple[int, ...]:
+        """v1's usage marks: the one below this limit, and those below the limits that the next raises lead to."""
+        rungs, raises = [self.mark(limit_bytes)], self._steps_so_far(now)
+        while len(rungs) < RUNGS and limit_bytes < self.ceiling_bytes:
+            limit_bytes += self._step(raises)
+            raises += 1
+            rungs.append(limit_bytes - _LEAPING * gap_v1(limit_bytes, self.rules))
+        return tuple(rungs)
 
     def _moved_hold(self, reading: MemoryReading, mark: int) -> list[Instruction]:
         """The hold follows the limit, whoever changed it; a limit lowered onto what is in use waits for usage."""
@@ -392,8 +400,10 @@ class SpikeGuard:
             return self._let_go(Reason.AT_CEILING, now, reading.current_bytes - mark)
         if self._leaks(now):
             return self._let_go(Reason.LEAK_SUSPECTED, now, reading.current_bytes - mark)
-        step = spacing(self.base_bytes, self.rules) << min(self._steps_so_far(now), 6)
-        return [WantRoom(min(step, self.ceiling_bytes - limit))]
+        return [WantRoom(min(self._step(self._steps_so_far(now)), self.ceiling_bytes - limit))]
+
+    def _step(self, raises: int) -> int:
+        return first_step(self.base_bytes, self.rules) << min(raises, _MOST_DOUBLINGS)
 
     def _steps_so_far(self, now: float) -> int:
         return self._steps if now - self._first_raise_at <= self.rules.rescue_seconds else 0

@@ -24,7 +24,7 @@ from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.priority import run_first
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Rescue
-from actuator.spikes import Accepted, Refused, SpikeRules, ladder
+from actuator.spikes import Accepted, Refused, SpikeRules
 from elastipod.clock import Clock
 
 _BEAT_SECONDS: Final = 0.1
@@ -45,7 +45,7 @@ class Watcher:
         self.on_outcome: OnOutcome = lambda _key, _outcome: None
         self.scheduling = "normal"
         """How the thread is scheduled, for those who ask."""
-        self._memory, self._rules, self._clock, self._heartbeat = memory, rules, clock, heartbeat
+        self._memory, self._clock, self._heartbeat = memory, clock, heartbeat
         self._rescue = Rescue(memory, rules, budget, clock, self._tell)
         self._rescue.on_rearm = self._ask_for_marks
         self._epoll = select.epoll()
@@ -258,28 +258,25 @@ class Watcher:
         if not self._opening[key]:
             del self._opening[key]
 
-    def _ask_for_marks(self, key: str, limit_bytes: int) -> None:
-        target, arming = self._targets.get(key), None
-        if target is not None and key not in self._arming:
-            arming = self._memory.arming(key)
-        if target is not None and arming is not None:
+    def _ask_for_marks(self, key: str, marks: tuple[int, ...]) -> None:
+        arming = self._memory.arming(key) if key not in self._arming else None
+        if arming is not None:
             self._arming.add(key)
-            marks = ladder(limit_bytes, target.base_bytes, self._rules)
-            self._to_arm.put(partial(self._arm, key, limit_bytes, arming, marks))
+            self._to_arm.put(partial(self._arm, key, arming, marks))
 
-    def _arm(self, key: str, limit_bytes: int, arming: Arming, marks: tuple[int, ...]) -> None:
+    def _arm(self, key: str, arming: Arming, marks: tuple[int, ...]) -> None:
         try:
             efd = arming.arm(marks)
         except OSError as error:
             self._command(partial(self._not_armed, key, error))
         else:
-            self._command(partial(self._armed, key, limit_bytes, efd))
+            self._command(partial(self._armed, key, marks, efd))
 
-    def _armed(self, key: str, limit_bytes: int, efd: int, now: float) -> None:
+    def _armed(self, key: str, marks: tuple[int, ...], efd: int, now: float) -> None:
         self._arming.discard(key)
         self._memory.rearm(key, efd)
         self._listen(key, select.EPOLLIN)
-        self._rescue.rearmed(key, limit_bytes, now)
+        self._rescue.rearmed(key, marks, now)
 
     def _not_armed(self, key: str, error: OSError, _now: float) -> None:
         self._arming.discard(key)

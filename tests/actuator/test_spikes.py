@@ -1,5 +1,3 @@
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,9 +20,7 @@ from actuator.spikes import (
     WriteLimit,
     gap,
     gap_v1,
-    ladder,
     seconds_to_kill,
-    spacing,
 )
 from elastipod.headroom import MIB, gap_fraction
 from elastipod.reasons import Reason
@@ -82,10 +78,29 @@ def test_a_gap_lies_within_a_fifth_and_in_whole_pages(limit: int, tasks: int) ->
 
 
 @given(st.integers(32 * MIB, 1 << 40))
-def test_the_ladder_has_a_rung_for_each_step(limit: int) -> None:
-    rungs = ladder(limit, limit, RULES)
-    assert rungs[0] == limit - gap_v1(limit, RULES)
-    assert {second - first for first, second in itertools.pairwise(rungs)} == {spacing(limit, RULES)}
+def test_the_ladder_has_the_mark_of_each_limit_that_a_leap_leads_to(limit: int) -> None:
+    one = SpikeGuard(RULES, holds=False, spec_bytes=limit, ceiling_bytes=1 << 50)
+    rungs = one.ladder(limit, 0.0)
+    for rung in rungs:
+        assert rung == one.mark(limit)
+        [want] = one.handle(full(limit, holds=False), 0.0)
+        assert isinstance(want, WantRoom)
+        limit += want.memory_bytes
+        one.handle(Granted(want.memory_bytes), 0.0)
+
+
+def test_the_ladder_ends_at_the_ceiling() -> None:
+    one = SpikeGuard(RULES, holds=False, spec_bytes=LIMIT, ceiling_bytes=LIMIT)
+    assert one.ladder(LIMIT, 0.0) == (LIMIT - gap_v1(LIMIT, RULES),)
+
+
+def test_on_v1_a_mark_stands_lower_while_a_leap_goes_on() -> None:
+    one = guard(holds=False)
+    raised = leap(one)
+    assert one.mark(raised) == raised - 2 * gap_v1(raised, RULES)
+    for now in (0.0, RULES.settle_seconds):
+        one.handle(Seen(MemoryReading(LIMIT, raised)), now)
+    assert one.mark(raised) == raised - gap_v1(raised, RULES)
 
 
 def test_on_v2_the_spec_is_asked_before_the_cgroup_is_written() -> None:
@@ -114,8 +129,8 @@ def test_on_v2_the_cgroup_goes_first_only_when_the_api_is_silent() -> None:
 def test_on_v1_the_cgroup_goes_first_and_the_spec_follows_when_the_leap_is_over() -> None:
     one = guard(holds=False)
     one.handle(full(holds=False), 0.0)
-    raised = LIMIT + 32 * MIB
-    assert one.handle(Granted(32 * MIB), 0.0)[0] == WriteLimit(raised)
+    raised = LIMIT + 64 * MIB
+    assert one.handle(Granted(64 * MIB), 0.0)[0] == WriteLimit(raised)
     for used, now in ((105, 0.05), (110, 0.2), (112, 0.4)):
         assert one.handle(Seen(MemoryReading(used * MIB, raised)), now) == []
     assert one.next_at < 0.5
@@ -158,8 +173,8 @@ def test_on_v1_an_older_size_that_the_node_puts_in_force_in_a_leap_is_written_ov
 def leap(one: SpikeGuard, now: float = 0.0) -> int:
     """A guard that has been given its first step, and the limit it leads to."""
     one.handle(full(holds=one.holds), now)
-    one.handle(Granted(32 * MIB), now)
-    return LIMIT + 32 * MIB
+    one.handle(Granted(64 * MIB), now)
+    return LIMIT + 64 * MIB
 
 
 def raised_once(one: SpikeGuard, now: float = 0.0) -> int:
