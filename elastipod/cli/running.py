@@ -35,7 +35,10 @@ from elastipod.localcluster.supervisor import PartCommand, Supervisor, end_left_
 from elastipod.loop import Health, apscheduler_ticker, run_part
 from elastipod.quantities import Resources
 from elastipod.serving import Serving
+from elastipod.settings import SettingsError, load_settings
 from elastipod.telemetry import Metrics, get_logger
+from updater.admission.inprocess import NewPods
+from updater.admission.settings import AdmissionSettings
 
 log = get_logger(__name__)
 
@@ -154,6 +157,10 @@ class RunningCluster:
 @asynccontextmanager
 async def running_cluster(wanted: Wanted) -> AsyncGenerator[RunningCluster, None]:
     """A cluster for as long as it is needed; nothing of it is left behind. Raises ClusterError."""
+    try:
+        size_new = NewPods(load_settings(AdmissionSettings, (), os.environ)).patch if wanted.with_parts else None
+    except SettingsError as error:
+        raise ClusterError(str(error)) from None
     folder = Path(wanted.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = take_lock(folder)
@@ -162,7 +169,7 @@ async def running_cluster(wanted: Wanted) -> AsyncGenerator[RunningCluster, None
     names = node_names(wanted.name, wanted.nodes)
     size = Resources(wanted.cpu_millicores, wanted.memory_bytes)
     settings = ClusterSettings(wanted.name, folder, names, size, wanted.port, wanted.usage_seconds)
-    cluster = LocalCluster(settings, clock, enforcement.runtime_maker(clock))
+    cluster = LocalCluster(settings, clock, enforcement.runtime_maker(clock), size_new)
     running = RunningCluster(cluster, enforcement, clock, Supervisor(folder, clock))
     try:
         await end_left_parts(folder, clock)

@@ -15,6 +15,7 @@ from elastipod.clock import Clock
 from elastipod.kube.errors import NotFound
 from elastipod.kube.resources import NODES
 from elastipod.kube.rows import decode_node
+from elastipod.localcluster.api.admission import SizeNew
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.failures import bad_request
@@ -53,12 +54,20 @@ class ClusterSettings:
 class LocalCluster:
     """One cluster. `start()`, then `stop()`; or killed, and started again in the same folder."""
 
-    def __init__(self, settings: ClusterSettings, clock: Clock, make_runtime: Callable[[str, Path], Runtime]) -> None:
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        clock: Clock,
+        make_runtime: Callable[[str, Path], Runtime],
+        size_new: SizeNew | None = None,
+    ) -> None:
+        """`size_new` stands for a webhook that gives new pods their size."""
         self.settings = settings
         self.url = ""
         self.nodes: list[LocalNode] = []
         self._clock = clock
         self._make_runtime = make_runtime
+        self._size_new = size_new
         self._store: Store | None = None
         self._server: HttpServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -67,7 +76,14 @@ class LocalCluster:
         """Serve, and return when every node is Ready. Raises OSError where the port is taken."""
         folder = self.settings.folder
         self._store = Store(folder / "objects.db")
-        api = ApiServer(self._clock, self._store, logs=self._logs, usage=self, spread=random.Random())
+        api = ApiServer(
+            self._clock,
+            self._store,
+            logs=self._logs,
+            usage=self,
+            spread=random.Random(),
+            size_new=self._size_new,
+        )
         connection = DirectConnection(api, self._clock)
         self._server = HttpServer(api)
         await self._listen(self._server)

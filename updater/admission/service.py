@@ -16,9 +16,9 @@ from elastipod.pods import Pod, Workload
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
 from updater.admission.certificates import Certificates
-from updater.admission.review import Review, answer, patch_of, read_pod, read_review
+from updater.admission.review import NewPod, Review, answer, patch_of, read_pod, read_review
 from updater.admission.settings import AdmissionSettings
-from updater.admission.sizing import size_at_creation
+from updater.admission.sizing import Sizing, size_at_creation
 from updater.admission.watching import CONTROLLER_KINDS, Watching
 from updater.admission.webhook import Webhook
 from updater.fleet import Fleet
@@ -37,6 +37,17 @@ _TOLD: Final = frozenset(
     }
 )
 """Why a pod is not sized that a person can mend: told to whoever creates it."""
+
+
+def decided(new: NewPod, fleet: Fleet, workload: Workload) -> tuple[Sizing, list[dict[str, Any]]]:
+    """What a new pod of a workload gets, and the JSON Patch that gives it; empty where the pod stays as it is."""
+    facts = fleet.facts_of(new.pod, workload)
+    sizing = size_at_creation(new.pod, facts, fleet.quotas(new.pod.namespace))
+    if not sizing.sizes:
+        return sizing, []
+    advised = facts.advice.containers if facts.advice is not None else {}
+    by_advice = [name for name in sizing.sizes if name in advised and name not in facts.stated]
+    return sizing, patch_of(new, sizing, facts.advice.name if facts.advice is not None else "", by_advice)
 
 
 class Admission:
@@ -112,12 +123,8 @@ class Admission:
         if not self._watching.is_synced():
             return Reason.STALE_DATA, answer(review, Reason.STALE_DATA)
         workload = await self._workload(new.pod)
-        facts = self._fleet.facts_of(new.pod, workload)
-        sizing = size_at_creation(new.pod, facts, self._fleet.quotas(review.namespace))
-        if sizing.sizes:
-            advised = facts.advice.containers if facts.advice is not None else {}
-            by_advice = [name for name in sizing.sizes if name in advised and name not in facts.stated]
-            patch = patch_of(new, sizing, facts.advice.name if facts.advice is not None else "", by_advice)
+        sizing, patch = decided(new, self._fleet, workload)
+        if patch:
             log.debug("pod sized", workload=str(workload))
             return sizing.reason, answer(review, sizing.reason, patch)
         warning = ""

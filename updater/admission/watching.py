@@ -1,10 +1,13 @@
 """What the webhook knows of the cluster, kept fresh: autoscalers, owners of pods, LimitRanges and quotas.
 
-Owns the reflectors. No pods: each is asked about with all that counts.
+Owns the reflectors, and how their objects come into a fleet. No pods: each is asked about with all that counts.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
+
+import msgspec
 
 from elastipod.api import Autoscaler
 from elastipod.clock import Clock
@@ -20,6 +23,7 @@ from elastipod.kube.resources import (
     REPLICA_SETS,
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
+    ResourceType,
 )
 from elastipod.kube.rows import decode_limit_range, decode_quota, metadata_decoder
 from elastipod.limits import LimitRange, Quota
@@ -34,25 +38,43 @@ CONTROLLER_KINDS: Final = frozenset(one.kind for one in _CONTROLLERS)
 _OPTIONAL: Final = (DAEMON_SETS, CRON_JOBS)
 _PATIENCE_SECONDS: Final = 15.0
 
+Feed = tuple[Callable[[bytes | msgspec.Raw], Any], Callable[[str, Any, Any], None]]
+"""How an object of a kind is read, and what takes it: by its key, as it was and as it is."""
+
+
+def feeds(fleet: Fleet) -> dict[ResourceType, Feed]:
+    """Of each kind that a size depends on."""
+
+    def put_autoscaler(key: str, _: Autoscaler | None, new: Autoscaler | None) -> None:
+        fleet.put_advice(key, target_of(new), None if new is None else advice_of(new))
+
+    def put_owned(_: str, old: Owned | None, new: Owned | None) -> None:
+        fleet.put_owned(old, new)
+
+    def put_limit_range(key: str, _: LimitRange | None, new: LimitRange | None) -> None:
+        fleet.put_limit_range(key, new)
+
+    def put_quota(key: str, _: Quota | None, new: Quota | None) -> None:
+        fleet.put_quota(key, new)
+
+    return {
+        AUTOSCALERS: (msgspec_decoder(Autoscaler), put_autoscaler),
+        LIMIT_RANGES: (decode_limit_range, put_limit_range),
+        RESOURCE_QUOTAS: (decode_quota, put_quota),
+        **{one: (metadata_decoder(one.kind), put_owned) for one in _CONTROLLERS},
+    }
+
 
 class Watching:
     """Feeds a fleet without pods."""
 
     def __init__(self, connection: Connection, clock: Clock, fleet: Fleet) -> None:
         self._clock = clock
-        self._fleet = fleet
         self._started_at: float | None = None
-
-        def reflector(resource: Any, decode: Any, on_change: Any) -> Reflector[Any]:
-            return Reflector(connection, resource, decode, clock, on_change=on_change)
-
-        self._all = {
-            AUTOSCALERS: reflector(AUTOSCALERS, msgspec_decoder(Autoscaler), self._autoscaler_changed),
-            LIMIT_RANGES: reflector(LIMIT_RANGES, decode_limit_range, self._limit_range_changed),
-            RESOURCE_QUOTAS: reflector(RESOURCE_QUOTAS, decode_quota, self._quota_changed),
+        self._all: dict[ResourceType, Reflector[Any]] = {
+            resource: Reflector(connection, resource, decode, clock, on_change=put)
+            for resource, (decode, put) in feeds(fleet).items()
         }
-        for resource in _CONTROLLERS:
-            self._all[resource] = reflector(resource, metadata_decoder(resource.kind), self._owned_changed)
 
     async def run(self) -> None:
         """Watch everything, for ever."""
@@ -68,15 +90,3 @@ class Watching:
         is_patient = self._clock.monotonic() - self._started_at < _PATIENCE_SECONDS
         needed = [one for resource, one in self._all.items() if is_patient or resource not in _OPTIONAL]
         return all(one.synced or not one.is_served for one in needed)
-
-    def _autoscaler_changed(self, key: str, _: Autoscaler | None, new: Autoscaler | None) -> None:
-        self._fleet.put_advice(key, target_of(new), None if new is None else advice_of(new))
-
-    def _owned_changed(self, _: str, old: Owned | None, new: Owned | None) -> None:
-        self._fleet.put_owned(old, new)
-
-    def _limit_range_changed(self, key: str, _: LimitRange | None, new: LimitRange | None) -> None:
-        self._fleet.put_limit_range(key, new)
-
-    def _quota_changed(self, key: str, _: Quota | None, new: Quota | None) -> None:
-        self._fleet.put_quota(key, new)

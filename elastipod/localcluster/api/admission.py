@@ -1,13 +1,19 @@
 """What is changed or refused on its way in though it is valid: priorities, LimitRange, quota, the node's size.
 
-Owns the order of these and all but quota (quota.py). Everything refused here is a 403.
+Owns the order of these and all but quota (quota.py). Everything refused here is a 403. What webhooks are elsewhere, a
+function that is passed in is here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
+from elastipod.kube.connection import PatchType
+from elastipod.kube.resources import ResourceType
 from elastipod.localcluster.api.failures import forbidden
-from elastipod.localcluster.api.kinds import LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, Kind
+from elastipod.localcluster.api.kinds import LIMIT_RANGE, NODE, POD, PRIORITY_CLASS, Kind, kind_of
+from elastipod.localcluster.api.patches import apply_patch
 from elastipod.localcluster.api.podspec import (
     added,
     amounts_of,
@@ -23,6 +29,9 @@ from elastipod.localcluster.api.store import Entry, Store
 
 Json = dict[str, Any]
 
+SizeNew = Callable[[Json, Callable[[ResourceType, str], Iterable[bytes]]], list[Json]]
+"""A JSON Patch for a new pod, given what gives the objects of a kind in a namespace."""
+
 _MILLI: Final = 1_000_000
 _ONE: Final = 1_000_000_000
 
@@ -30,21 +39,25 @@ _ONE: Final = 1_000_000_000
 class Admission:
     """Admits writes to a store."""
 
-    def __init__(self, store: Store, *, checks_node_capacity: bool = True) -> None:
+    def __init__(self, store: Store, *, checks_node_capacity: bool = True, size_new: SizeNew | None = None) -> None:
         self._store = store
         self._quotas = Quotas(store)
         self._checks_node_capacity = checks_node_capacity
+        self._size_new = size_new
 
-    def mutate_new(self, kind: Kind, json: Json) -> None:
-        """Fill in what namespace and cluster prescribe for a new object."""
-        if kind is POD:
-            self._set_priority(json)
-            _set_tolerations(json["spec"])
-            filled = self._set_limit_range_defaults(json)
-            if filled:
-                annotations = json["metadata"].get("annotations") or {}
-                text = f"LimitRanger plugin set: {'; '.join(filled)}"
-                json["metadata"]["annotations"] = {**annotations, "kubernetes.io/limit-ranger": text}
+    def mutate_new(self, kind: Kind, json: Json) -> Json:
+        """A new object with what namespace and cluster prescribe for it."""
+        if kind is not POD:
+            return json
+        self._set_priority(json)
+        _set_tolerations(json["spec"])
+        filled = self._set_limit_range_defaults(json)
+        if filled:
+            annotations = json["metadata"].get("annotations") or {}
+            text = f"LimitRanger plugin set: {'; '.join(filled)}"
+            json["metadata"]["annotations"] = {**annotations, "kubernetes.io/limit-ranger": text}
+        patch = self._size_new(json, self._stored) if self._size_new is not None else []
+        return apply_patch(PatchType.JSON, json, msgspec.json.encode(patch)) if patch else json
 
     def check_new(self, kind: Kind, json: Json) -> None:
         """Refuse a new object. Raises ApiFailure."""
@@ -66,6 +79,9 @@ class Admission:
         self._check_features(old.json, json)
         self._check_node(old.json, json)
         self._quotas.check(json, old)
+
+    def _stored(self, resource: ResourceType, namespace: str) -> Iterator[bytes]:
+        return (entry.raw for entry in self._store.of_kind(kind_of(resource), namespace))
 
     def _set_priority(self, json: Json) -> None:
         spec, name = json["spec"], json["metadata"]["name"]

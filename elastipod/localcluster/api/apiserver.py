@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import PatchType
 from elastipod.localcluster.api import discovery, listing, protobuf
-from elastipod.localcluster.api.admission import Admission
+from elastipod.localcluster.api.admission import Admission, SizeNew
 from elastipod.localcluster.api.decoding import YAML, Decoding, decoding_of
 from elastipod.localcluster.api.deletion import Deletion
 from elastipod.localcluster.api.failures import (
@@ -67,6 +67,7 @@ class ApiServer:
         usage: UsageSource | None = None,
         spread: random.Random,
         checks_node_capacity: bool = True,
+        size_new: SizeNew | None = None,
     ) -> None:
         """`spread` draws uids and name suffixes: seeded for a simulation, SystemRandom where objects are kept."""
         self.store = store
@@ -77,7 +78,7 @@ class ApiServer:
         """Both are set by the node; without a usage source, metrics.k8s.io shows what was written to it."""
         self._clock = clock
         deletion = Deletion(store, clock)
-        admission = Admission(store, checks_node_capacity=checks_node_capacity)
+        admission = Admission(store, checks_node_capacity=checks_node_capacity, size_new=size_new)
         self._writing = Writing(store, clock, spread, admission, deletion)
         self._removing = Removing(store, clock, deletion, self._found)
         self._make_first_objects()

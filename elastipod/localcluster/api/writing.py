@@ -65,7 +65,7 @@ class Writing:
         json = {**_envelope(kind), **json, **_envelope(kind), "metadata": meta}
         self._check_namespace(kind, namespace, meta["name"])
         defaults.prepare_new(kind, json)
-        self._admission.mutate_new(kind, json)
+        json = self._admission.mutate_new(kind, json)
         defaults.complete_new(kind, json)
         self._check(kind, meta["name"], validation.problems_of_new(kind, json, shape_problems))
         self._admission.check_new(kind, json)

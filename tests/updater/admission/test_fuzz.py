@@ -14,7 +14,7 @@ from updater.admission.review import BadReview
 
 CASES: Final = int(os.environ.get("ELASTIPOD_FUZZ_CASES", "2000"))
 
-_ODD: Final = (
+_ODD: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, -1, 2**63, 1.5, "", "x", "0", "-1", "1e1000000", "9223372036854775808", "0.1Ki", "NaN"),
     *("\u202e\x00\n", "é" * 1000, "a" * 100_000, [], {}, [[]], {"": {}}, [None], {"cpu": None}, {"cpu": "1" * 5000}),
     *("Always", "Guaranteed", '{"app": 1}', "[" * 1000),
