@@ -124,6 +124,8 @@ class Actuator:
         self._leases = Leases(journal, settings, clock, holds=watcher.holds, release=release)
         self._told: dict[str, tuple[float, Tell | Failed]] = {}
         self._accepted: dict[str, int] = {}
+        self._leaping: set[str] = set()
+        """Raised, and to be asked of the API when their leap is over (v1)."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._changed, self._is_complete = True, False
@@ -287,6 +289,7 @@ class Actuator:
     def _outcome(self, key: str, outcome: Outcome) -> None:
         match outcome:
             case AskApi(limit_bytes):
+                self._leaping.discard(key)
                 self._asker.ask(key, limit_bytes, partial(self._find, key))
                 self._remember(key, ours=limit_bytes, pending=limit_bytes)
                 self._tell_leap(key)
@@ -298,6 +301,7 @@ class Actuator:
             case Gone():
                 self._targets.pop(key, None)
                 self._watched.discard(key)
+                self._leaping.discard(key)
                 self._note_change()
             case Watched():
                 self._watched.add(key)
@@ -313,10 +317,13 @@ class Actuator:
                 limit_bytes=told.limit_bytes,
                 milliseconds=round(told.seconds * 1000, 2),
             )
+        if told.reason is Reason.RAISED and not self._watcher.holds:
+            self._leaping.add(key)
+            self._remember(key, ours=told.limit_bytes, pending=told.limit_bytes, rescued=True)
+            return
         if told.reason is Reason.RAISED:
             self._remember(key, ours=told.limit_bytes, rescued=True)
-        if told.reason is not Reason.RAISED or self._watcher.holds:
-            self._tell(key, told)
+        self._tell(key, told)
 
     def _tell_leap(self, key: str) -> None:
         """Without holds one leap is many raises; its end, where the API is asked, tells of the last."""
@@ -362,6 +369,8 @@ class Actuator:
     def _ask_again(self) -> None:
         """What an earlier run of ours had raised and not asked to the end: the spec follows the cgroup."""
         for key, target in self._targets.items():
+            if key in self._leaping:
+                continue
             pending = self._leases.pending_bytes(key)
             if pending > max(target.spec_bytes, self._accepted.get(key, 0)) and not self._asker.is_asking(key):
                 self._asker.ask(key, pending, partial(self._find, key))
@@ -377,6 +386,7 @@ class Actuator:
     def _forget(self, key: str) -> None:
         self._targets.pop(key, None)
         self._watched.discard(key)
+        self._leaping.discard(key)
         self._watcher.drop(key)
         self._asker.forget(key)
         self._told.pop(key, None)

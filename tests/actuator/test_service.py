@@ -2,13 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from actuator.asking import refusal
+from actuator.journal import Journal
+from actuator.memory import Target
+from actuator.rescue import OnOutcome
+from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.simulated import simulated_actuator
+from actuator.spikes import Accepted, AskApi, Refused, Tell
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, ServerError, TooManyRequests, Unreachable
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES
@@ -113,6 +119,73 @@ def test_a_silent_api_does_not_kill_and_the_spec_follows() -> None:
         assert container.restart_count == 0
 
     with_actuator(body)
+
+
+class Still:
+    """A watcher on cgroup v1 to which nothing happens."""
+
+    enforcement, holds = "cgroup v1", False
+
+    def __init__(self) -> None:
+        self.on_outcome: OnOutcome = lambda _key, _outcome: None
+        self.keys: list[str] = []
+
+    def add(self, target: Target) -> None:
+        self.keys.append(target.key)
+
+    def complete(self) -> None: ...
+
+    def drop(self, key: str) -> None: ...
+
+    def answer(self, key: str, answer: Accepted | Refused) -> None: ...
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["it lives", "it dies"])
+def test_on_v1_the_api_is_asked_when_the_leap_is_over_or_by_who_comes_after(tmp_path: Path, dies: bool) -> None:
+    raised = 200 * MIB
+
+    async def limit(here: OneNode) -> int:
+        return (await here.pod("job")).containers[0].limits.memory
+
+    async def run(here: OneNode) -> None:
+        await here.run_pod("job", [LIMITED])
+
+        async def living(watcher: Still, body: Callable[[str], Awaitable[None]]) -> None:
+            journal = Journal(tmp_path, "boot")
+            chosen = ActuatorSettings(node_name="here")
+            actuator = Actuator(
+                here.connection, here.clock, chosen, watcher, lambda *_: ("pods/1", "pods/1/c"), journal=journal
+            )
+            task = asyncio.create_task(run_part(actuator, here.clock, clock_ticker(here.clock)))
+            await asyncio.sleep(5)
+            await body(watcher.keys[0])
+            await asyncio.sleep(5)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            journal.close()
+
+        first = Still()
+
+        async def leap(key: str) -> None:
+            first.on_outcome(key, Tell(Reason.RAISED, limit_bytes=raised))
+            await asyncio.sleep(5)
+            assert await limit(here) == 100 * MIB
+            assert "Raised" not in await here.events("job")
+            if not dies:
+                first.on_outcome(key, AskApi(raised))
+
+        await living(first, leap)
+        if dies:
+            assert await limit(here) == 100 * MIB
+            await living(Still(), lambda _: asyncio.sleep(0))
+        else:
+            assert "Raised" in await here.events("job")
+        assert await limit(here) == raised
+
+    in_one_node(run)
 
 
 def test_a_refused_raise_ends_at_the_deadline() -> None:

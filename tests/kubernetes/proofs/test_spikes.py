@@ -36,9 +36,6 @@ def test_a_job_that_goes_beyond_is_given_more_and_ends_well_in_the_same_containe
     assert parse_memory(outcome.desired) >= 2 * LIMIT_BYTES - LIMIT_BYTES // 10
 
 
-@pytest.mark.xfail(
-    reason="cgroup v1 holds nothing: on a node whose processors are all taken up to 3 of 40 were killed", strict=False
-)
 def test_of_40_spikes_at_full_speed_none_ends_in_a_kill(
     elastipod: Elastipod, record_property: Callable[[str, object], None]
 ) -> None:
