@@ -142,6 +142,7 @@ def installed(server: ApiServer, folder: Path, component: str, given: Json) -> I
     server.make_namespace(work)
     where = ("--namespace", namespace, "--create-namespace")
     server.helm("install", RELEASE, str(CHART), *where, "--values", "-", stdin=json.dumps(values))
+    wait_defined(server)
     give_work(server.calls, work, node=namespace)
     leap(growing_pod(server.calls, work, namespace, v2_tree(folder / "cgroup")))
     found = Running(server, folder, namespace, values, component)
@@ -152,6 +153,11 @@ def installed(server: ApiServer, folder: Path, component: str, given: Json) -> I
             found.stop()
         take_work(server.calls, work)
         server.helm("uninstall", RELEASE, "--namespace", namespace)
+
+
+def wait_defined(server: ApiServer) -> None:
+    """Until objects of the kinds that came with a release are taken."""
+    server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CHART / "definitions"))
 
 
 def work_of(namespace: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.charts.pages import CHART
+from tests.charts.releases import wait_defined
 from tests.charts.rendering import RELEASE, needs_helm
 from tests.charts.test_definitions import DEFINITIONS, KIND
 from tests.kubernetes.apiserver import ApiServer
@@ -54,10 +55,10 @@ def other(name: str) -> str:
     return json.dumps(found)
 
 
-def settled(server: ApiServer, *names: str) -> dict[str, Json]:
-    """Those definitions once the API server has nothing more to add to them."""
-    server.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", *names)
-    return {name: defined(server)[name] for name in names}
+def settled(server: ApiServer) -> dict[str, Json]:
+    """The definitions once the API server has nothing more to add to them."""
+    wait_defined(server)
+    return defined(server)
 
 
 def test_definitions_of_others_are_left_to_the_letter_by_all_that_helm_does(server: ApiServer) -> None:
@@ -65,7 +66,7 @@ def test_definitions_of_others_are_left_to_the_letter_by_all_that_helm_does(serv
     ways = [("apply", "-f"), another_chart, ("create", "-f"), FORCED]
     for name, way in zip([*VPA, *OWN], ways, strict=True):
         server.kubectl(*way, "-", stdin=other(name))
-    before = settled(server, *DEFINITIONS)
+    before = settled(server)
     install(server)
     helm(server, "upgrade", "--set", "recommender.replicas=3")
     helm(server, "rollback")
@@ -76,7 +77,7 @@ def test_definitions_of_others_are_left_to_the_letter_by_all_that_helm_does(serv
 @pytest.mark.parametrize("server_side", ["true", "false"])
 def test_what_a_release_defined_outlives_it_with_its_objects(server: ApiServer, server_side: str) -> None:
     install(server, f"--server-side={server_side}")
-    before = settled(server, *DEFINITIONS)
+    before = settled(server)
     server.calls.post(AUTOSCALERS, KIND | autoscaler())
     said = helm(server, "upgrade", "--set", "recommender.replicas=3", f"--server-side={server_side}")
     assert "is defined otherwise" not in said
@@ -94,11 +95,11 @@ def test_what_a_release_defined_outlives_it_with_its_objects(server: ApiServer, 
 
 def test_a_definition_that_another_replaces_is_theirs_from_then_on(server: ApiServer) -> None:
     install(server)
-    settled(server, *DEFINITIONS)
+    settled(server)
     for name in DEFINITIONS:
         # What Helm wrote to its metadata goes too.
         server.kubectl("replace", "-f", "-", stdin=other(name))
-    before = settled(server, *DEFINITIONS)
+    before = settled(server)
     helm(server, "upgrade", "--set", "recommender.replicas=3")
     helm(server, "rollback", "1")
     helm(server, "uninstall")
@@ -107,17 +108,16 @@ def test_a_definition_that_another_replaces_is_theirs_from_then_on(server: ApiSe
 
 def test_a_definition_that_was_deleted_comes_back_with_an_upgrade(server: ApiServer) -> None:
     install(server)
-    settled(server, *DEFINITIONS)
+    settled(server)
     for name in (VPA[0], OWN[0]):
         server.calls.delete(f"{PATH}/{name}")
     wait_for(lambda: {VPA[0], OWN[0]} & set(defined(server)), 90, "they are gone", lambda left: not left)
     helm(server, "upgrade")
-    assert set(settled(server, *DEFINITIONS)) == set(DEFINITIONS)
+    assert set(settled(server)) == set(DEFINITIONS)
 
 
 def test_an_older_definition_of_ours_is_told_and_made_new_by_a_person(server: ApiServer) -> None:
     server.kubectl("apply", "--server-side", "--field-manager=helm", "-f", "-", stdin=other(OWN[0]))
-    settled(server, OWN[0])
     said = install(server)
     file = f"definitions/{OWN[0].partition('.')[0]}.yaml"
     assert f"kubectl {' '.join(FORCED)} charts/elastipod/{file}" in said
@@ -131,7 +131,7 @@ def test_an_older_definition_of_ours_is_told_and_made_new_by_a_person(server: Ap
 
 def test_whoever_may_not_read_definitions_installs_where_they_are(server: ApiServer) -> None:
     server.kubectl("apply", "--server-side", "-f", str(CHART / "definitions"))
-    settled(server, *DEFINITIONS)
+    settled(server)
     before = len(server.audited())
     install(server, "--set", "scope=namespace,updater.enabled=false,admission.enabled=false")
     asked = [one for one in server.audited()[before:] if one.resource == "customresourcedefinitions"]

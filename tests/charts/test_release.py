@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from tests.charts.pages import CHART
+from tests.charts.releases import wait_defined
 from tests.charts.rendering import NAMESPACE, RELEASE, needs_helm, render
 from tests.charts.test_rendering import CASES
 from tests.kubernetes.apiserver import ApiServer
@@ -66,6 +67,7 @@ def release(api_server: ApiServer) -> Iterator[Release]:
     """Installed."""
     found = Release(api_server, f"r-{uuid.uuid4().hex[:8]}")
     found.helm("install", "--create-namespace")
+    wait_defined(api_server)
     yield found
     found.helm("uninstall", "--ignore-not-found")
 
