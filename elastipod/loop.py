@@ -86,7 +86,12 @@ async def apscheduler_ticker(interval_seconds: float, tick: Callable[[], None]) 
     scheduler = AsyncIOScheduler(
         timezone="UTC", job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
     )
-    scheduler.add_job(tick, "interval", seconds=interval_seconds)
+
+    async def job() -> None:
+        # What is no coroutine would run in a thread, from where nothing of the loop's may be touched.
+        tick()
+
+    scheduler.add_job(job, "interval", seconds=interval_seconds)
     scheduler.start()
     try:
         await asyncio.Event().wait()

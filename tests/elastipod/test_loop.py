@@ -1,10 +1,11 @@
 """When a part runs."""
 
 import asyncio
+import threading
 from contextlib import suppress
 
 from elastipod.clock import ManualClock
-from elastipod.loop import Health, NotReady, clock_ticker, run_part
+from elastipod.loop import Health, NotReady, apscheduler_ticker, clock_ticker, run_part
 
 
 class Counting:
@@ -100,3 +101,19 @@ def test_a_part_has_its_time_from_when_it_is_at_work() -> None:
     assert health.why_not_ready()
     assert health.is_alive(now=1_000_100)
     assert not health.is_alive(now=1_000_101)
+
+
+async def test_ticks_come_in_the_thread_of_the_loop() -> None:
+    ticked = asyncio.Event()
+    threads: list[int] = []
+
+    def tick() -> None:
+        threads.append(threading.get_ident())
+        ticked.set()
+
+    ticking = asyncio.create_task(apscheduler_ticker(0.01, tick))
+    async with asyncio.timeout(10):
+        await ticked.wait()
+    ticking.cancel()
+    await asyncio.gather(ticking, return_exceptions=True)
+    assert set(threads) == {threading.get_ident()}
