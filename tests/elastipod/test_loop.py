@@ -67,7 +67,7 @@ async def test_a_part_that_meets_an_obstacle_is_alive_and_not_ready_until_a_run_
     ready_from = 10
     health = await _run_until_enough(Hindered())
     assert health.why_not_ready() == "no certificate"
-    assert health.is_alive(health.started_at + 3 * 60)
+    assert health.is_alive(health.started_at + 5 * 60 + 1)
     ready_from = 2
     assert (await _run_until_enough(Hindered())).why_not_ready() == ""
 

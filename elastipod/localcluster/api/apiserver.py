@@ -69,7 +69,10 @@ class ApiServer:
         checks_node_capacity: bool = True,
         size_new: SizeNew | None = None,
     ) -> None:
-        """`spread` draws uids and name suffixes: seeded for a simulation, SystemRandom where objects are kept."""
+        """`spread` draws uids and name suffixes: seeded for a simulation, SystemRandom where objects are kept.
+
+        `size_new` stands for a webhook that gives new pods their size.
+        """
         self.store = store
         self.logs = logs
         self.usage = usage
