@@ -34,8 +34,8 @@ class SizesAreAllowed(Invariant):
     name = "I1"
 
     def after_write(self, world: World, write: Write, /) -> Iterable[Violation]:
-        pods = pods_of(write)
-        if pods is None or write.call.subresource == "status":
+        pods = None if write.call.subresource == "status" else pods_of(write)
+        if pods is None:
             return
         before, after = pods
         if before is not None and before.uid == after.uid and before.qos_class is not after.qos_class:
