@@ -55,7 +55,7 @@ class Health:
     lacks: Callable[[], tuple[str, ...]] = tuple
     """What the cluster withholds: a right, a kind. The rest goes on."""
     missing: Callable[[], str] = str
-    """What of it keeps the part from being ready all the same."""
+    """What is said where that alone keeps the part from being ready, or nothing."""
 
     def is_alive(self, now: float) -> bool:
         """Whether a run succeeded within five intervals, or the part is at work for less, or not yet."""

@@ -145,8 +145,6 @@ async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking
         lacks=lacking.lacks,
         missing=lacking.missing_definition if program.needs_definitions else str,
     )
-    if program.needs_definitions:
-        health.missing = lacking.missing_definition
     serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
     await serving.start(own.listen_host, own.listen_port)
     host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host
