@@ -27,15 +27,24 @@ MIB = 1024 * 1024
 class OneNode:
     """The objects, and short ways to ask them."""
 
-    def __init__(self, cpu: int = 1000, memory: int = 1024 * MIB, checkpoint: MemoryCheckpoint | None = None) -> None:
+    def __init__(
+        self,
+        cpu: int = 1000,
+        memory: int = 1024 * MIB,
+        checkpoint: MemoryCheckpoint | None = None,
+        runtime: SimulatedRuntime | None = None,
+    ) -> None:
         self.clock = LoopClock()
         self.api = ApiServer(self.clock, Store(), spread=random.Random(1), checks_node_capacity=False)
         self.connection = DirectConnection(self.api, self.clock)
-        self.runtime = SimulatedRuntime(self.clock)
+        self.runtime = runtime or SimulatedRuntime(self.clock)
         self.checkpoint = checkpoint or MemoryCheckpoint()
         self.settings = NodeSettings("here", Resources(cpu, memory))
         self.node = self.new_node()
-        self.tasks = [asyncio.create_task(self.node.run())]
+        self.tasks = [asyncio.create_task(self.live())]
+
+    async def live(self) -> None:
+        await self.node.run()
 
     def new_node(self) -> LocalNode:
         return LocalNode(self.connection, self.clock, self.runtime, self.settings, self.checkpoint)
@@ -44,7 +53,7 @@ class OneNode:
         """As after kill -9: what is on disk and in the kernel stays."""
         await self.close()
         self.node = self.new_node()
-        self.tasks = [asyncio.create_task(self.node.run())]
+        self.tasks = [asyncio.create_task(self.live())]
 
     async def close(self) -> None:
         for task in self.tasks:

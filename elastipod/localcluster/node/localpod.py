@@ -88,6 +88,8 @@ def recovered(manifest: Manifest, runs: Iterable[Run], now: float) -> LocalPod:
         if track is not None:
             _recall(track, status)
     for run in sorted(runs, key=lambda one: one.spec.attempt):
+        if run.state is RunState.EXITED:
+            pod.to_forget.append(run.spec.container_id)
         track = pod.tracks.get(run.spec.name)
         if track is None or run.spec.attempt + 1 < track.attempts:
             continue
@@ -97,7 +99,6 @@ def recovered(manifest: Manifest, runs: Iterable[Run], now: float) -> LocalPod:
         track.started_at, track.process_id, track.ended = run.started_at, run.process_id, None
         if run.state is RunState.EXITED:
             track.started_at, track.ended = None, ending_of(run)
-            pod.to_forget.append(run.spec.container_id)
     known = {run.spec.container_id for run in runs}
     for track in pod.tracks.values():
         if track.is_running and track.container_id not in known:

@@ -67,7 +67,7 @@ class LocalNode:
         self._recorder = Recorder(connection, clock, "kubelet", settings.name)
         self._registration = Registration(connection, clock, settings, runtime.enforcement)
         self._reports = PodReports(connection, clock, runtime)
-        self._sync = PodSync(runtime, self.kubelet, self._recorder, clock)
+        self._sync = PodSync(runtime, self.kubelet, self._recorder, clock, self._store_effects)
         self._reflector = Reflector(
             connection,
             PODS,
@@ -275,6 +275,11 @@ class LocalNode:
             self._checkpoint.save(allocations)
             self._stored = allocations
 
+    def _store_effects(self) -> None:
+        """What fails here is stored with the next decision."""
+        with suppress(OSError):
+            self._store()
+
     def _take_back(self, before: dict[str, dict[str, Size]], why: str, now: float) -> None:
         for uid, entry in list(self.kubelet.admitted.items()):
             if uid not in before:
@@ -320,8 +325,7 @@ class LocalNode:
             self._due[uid] = synced.look_again_at
         if synced.has_changed_size and self.kubelet.waiting():
             self._dirty.update(self.kubelet.waiting())
-        with suppress(OSError):
-            self._store()
+        self._store_effects()
         phase = pod.row.phase if pod.row.is_terminal else lifecycle.phase(pod.row, pod.tracks)
         status = pod_status(
             pod.manifest,
@@ -338,8 +342,7 @@ class LocalNode:
         if is_over or (pod.end_by is not None and pod.is_idle):
             self.kubelet.forget(uid)
             self._dirty.update(self.kubelet.waiting())
-            with suppress(OSError):
-                self._store()
+            self._store_effects()
         if pod.end_by is not None and pod.is_idle:
             await self._delete(pod)
 
@@ -362,8 +365,7 @@ class LocalNode:
         self._due.pop(pod.row.uid, None)
         self._dirty.discard(pod.row.uid)
         self._dirty.update(self.kubelet.waiting())
-        with suppress(OSError):
-            self._store()
+        self._store_effects()
 
     def _next_at(self) -> float:
         if self._dirty:

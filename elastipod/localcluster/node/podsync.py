@@ -3,6 +3,7 @@
 Owns the effects on the runtime. What to do is decided by lifecycle.py and actuation.py; admission has happened before.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -36,11 +37,14 @@ class Synced:
 class PodSync:
     """Effects on the pods of one node."""
 
-    def __init__(self, runtime: Runtime, kubelet: Kubelet, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, runtime: Runtime, kubelet: Kubelet, recorder: Recorder, clock: Clock, store: Callable[[], None]
+    ) -> None:
         self._runtime = runtime
         self._kubelet = kubelet
         self._recorder = recorder
         self._clock = clock
+        self._store = store
 
     def note_end(self, pod: LocalPod, run: Run) -> None:
         """A run has ended: remember how. What is kept of it stays until the API knows."""
@@ -115,6 +119,9 @@ class PodSync:
         track.before, track.ended = track.ended or track.before, None
         track.attempts, track.container_id = attempt + 1, identity
         track.restarts_for_resize = False
+        # Stored first: to whoever comes after a kill, a run with the new size would still wait for its restart.
+        self._kubelet.actuated(pod.row.uid, {**entry.actuated, track.name: size})
+        self._store()
         try:
             run = await self._runtime.start(spec, pod_group_limits(pod.row, entry.allocated), size.group_limits)
         except StartError as error:
@@ -126,7 +133,6 @@ class PodSync:
             await self._recorder.warning(pod.subject, "Failed", f"Error: {error}")
             return
         track.started_at, track.process_id = run.started_at, run.process_id
-        self._kubelet.actuated(pod.row.uid, {**entry.actuated, track.name: size})
         await self._recorder.normal(pod.subject, "Started", f"Container started: {track.name}")
 
     async def _actuate(self, pod: LocalPod, entry: Admitted) -> bool:
