@@ -46,6 +46,16 @@ def test_the_restart_policy_decides(policy: str, code: int, restarts: bool, then
     assert phase(one, known) == then
 
 
+def test_what_was_ended_for_a_resize_runs_again_however_it_ended() -> None:
+    one = pod(APP, policy="OnFailure")
+    known = tracks(one)
+    run(known["c0"])
+    known["c0"].restarts_for_resize = True
+    note_end(known["c0"], Ending("Completed", 0, "id", 0.0, 5.0), on_purpose=True)
+    assert plan(one, known, 5.0).actions == [(Do.START, "c0")]
+    assert phase(one, known) == "Running"
+
+
 def test_crashes_wait_ten_seconds_doubling_to_five_minutes_and_a_long_run_clears_them() -> None:
     track = Track("c0")
     waits = []

@@ -50,6 +50,7 @@ class Track:
     kill_at: float | None = None
     """Set while it was asked to stop."""
     restarts_for_resize: bool = False
+    """From when it was asked to stop until it starts again."""
 
     @property
     def is_running(self) -> bool:
@@ -87,7 +88,6 @@ def note_end(track: Track, ending: Ending, *, on_purpose: bool) -> None:
     track.kill_at = None
     if on_purpose:
         track.may_start_at = ending.finished_at
-        track.restarts_for_resize = False
         return
     if ending.finished_at - ending.started_at >= CALM_SECONDS:
         track.crashes = 0
@@ -152,6 +152,10 @@ def restarts(pod: Pod, container: Container, ended: Ending) -> bool:
     return pod.restart_policy == "Always" or (pod.restart_policy == "OnFailure" and ended.exit_code != 0)
 
 
+def _runs_again(pod: Pod, container: Container, track: Track) -> bool:
+    return track.ended is None or track.restarts_for_resize or restarts(pod, container, track.ended)
+
+
 def _is_past(pod: Pod, tracks: Mapping[str, Track], init: Track) -> bool:
     """Whether an init container has done its work; once an app has begun they all have."""
     if init.ended is not None and init.ended.exit_code == 0:
@@ -164,8 +168,7 @@ def _is_over(pod: Pod, tracks: Mapping[str, Track]) -> bool:
         return True
     apps = [(one, tracks[one.name]) for one in pod.containers if one.kind is ContainerKind.APP]
     return bool(apps) and all(
-        track.ended is not None and not track.is_running and not restarts(pod, container, track.ended)
-        for container, track in apps
+        not track.is_running and not _runs_again(pod, container, track) for container, track in apps
     )
 
 
@@ -183,7 +186,7 @@ def _keep(pod: Pod, container: Container, track: Track, found: Plan, now: float)
         if track.kill_at is not None:
             _kill_when_due(track, track.kill_at, found, now)
         return
-    if track.ended is not None and not (track.restarts_for_resize or restarts(pod, container, track.ended)):
+    if not _runs_again(pod, container, track):
         return
     if track.may_start_at > now:
         found.wait_until(track.may_start_at)
