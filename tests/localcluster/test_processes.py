@@ -229,6 +229,20 @@ async def test_containers_outlive_the_node_process_and_are_taken_over(tmp_path: 
         assert pod.containers[0].restart_count == 0
 
 
+async def test_what_a_start_that_was_cut_short_says_later_is_not_taken_for_the_end_of_the_next(tmp_path: Path) -> None:
+    async with real_node(tmp_path) as here:
+        await here.run_pod("web", [python(HOLD.format(mib=1))])
+        pod = await here.until("web", lambda one: one.is_ready and bool(here.pids_of(one)))
+        pids = here.pids_of(pod)
+        (folder,) = tmp_path.glob("pods/*/app-0")
+        (folder / "exit.json").write_text('{"exitCode": 128, "signal": 0, "problem": "the cluster ended"}')
+        await here.restart_node()
+        await here.resize("web", requests={"cpu": "200m"})
+        pod = await here.until("web", lambda one: one.observed_generation == 2 and one.is_ready)
+        assert here.pids_of(pod) == pids
+        assert pod.containers[0].restart_count == 0
+
+
 async def test_usage_is_measured_in_the_cgroup(tmp_path: Path) -> None:
     async with real_node(tmp_path) as here:
         busy = "held = bytearray(b'x' * 30 * 1048576)\nwhile True: pass"

@@ -64,11 +64,12 @@ class ProcessRuntime:
             process = _Process(run, folder)
             self._processes[told.container_id] = process
             ended = exit_of(folder)
-            if ended is not None and ended[0].problem:
+            if started_ticks(told.shim_id) == told.shim_started:
+                # An end that is told all the same is that of a start before, which was cut short.
+                self._watch(process, told.shim_id)
+            elif ended is not None and ended[0].problem:
                 # It never began, and nobody was told of it: it is started again as if it had not been.
                 self.forget(told.container_id)
-            elif ended is None and started_ticks(told.shim_id) == told.shim_started:
-                self._watch(process, told.shim_id)
             else:
                 self._note_end(process)
         self._ended.clear()
