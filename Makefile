@@ -62,7 +62,7 @@ docs: setup ## write docs/settings.md anew from the code
 
 lock: setup ## lock the dependencies anew (needs uv)
 	@$(LOCK) --universal --upgrade --extra dev pyproject.toml -o requirements/dev.txt
-	@$(IMAGES_LOCK) --extra recommender pyproject.toml -o requirements/elastipod.txt
+	@$(IMAGES_LOCK) --extra recommender --extra updater pyproject.toml -o requirements/elastipod.txt
 	@$(IMAGES_LOCK) requirements/node.in -o requirements/node.txt
 	@echo hatchling | $(IMAGES_LOCK) - -o requirements/build.txt
 

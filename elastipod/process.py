@@ -101,6 +101,19 @@ def http_connection(access: Access, clock: Clock) -> Connection:
     return HttpConnection(access, clock)
 
 
+Run = Callable[[Coroutine[Any, Any, int]], int]
+"""`asyncio.run`, or what does the same."""
+
+
+def run_quickly(main: Coroutine[Any, Any, int]) -> int:
+    """`asyncio.run` on uvloop where it is installed: a third less CPU for those who talk much to the API server."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
 @dataclass(frozen=True, slots=True)
 class Program(Generic[S]):
     """A part as a program: what it is called and told, and how it is made and run."""
@@ -115,6 +128,7 @@ class Program(Generic[S]):
     """What the part does last, while it may still write."""
     ticker: Ticker = apscheduler_ticker
     connect: Callable[[Access, Clock], Connection] = http_connection
+    run: Run = asyncio.run
 
 
 def run_process(program: Program[S]) -> int:
@@ -128,7 +142,7 @@ def run_process(program: Program[S]) -> int:
     except (SettingsError, AccessError) as error:
         sys.stderr.write(f"{program.name}: {error}\n")
         return 2
-    return asyncio.run(_serve(program, own, settings, connection, clock))
+    return program.run(_serve(program, own, settings, connection, clock))
 
 
 async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking: LacksConnection, clock: Clock) -> int:

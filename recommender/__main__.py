@@ -2,7 +2,7 @@
 
 import sys
 
-from elastipod.process import Program, Surroundings, run_process
+from elastipod.process import Program, Surroundings, run_process, run_quickly
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 
@@ -13,7 +13,9 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
 
 def main() -> int:
     """Run until told to stop."""
-    program = Program("recommender", RecommenderSettings, _make, elects_leader=True, at_end=Recommender.save)
+    program = Program(
+        "recommender", RecommenderSettings, _make, elects_leader=True, at_end=Recommender.save, run=run_quickly
+    )
     return run_process(program)
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from elastipod.process import Program, Surroundings, run_process
+from elastipod.process import Program, Surroundings, run_process, run_quickly
 from updater.service import Updater
 from updater.settings import UpdaterSettings
 
@@ -13,7 +13,7 @@ def _make(around: Surroundings[UpdaterSettings]) -> Updater:
 
 def main() -> int:
     """Run until told to stop."""
-    return run_process(Program("updater", UpdaterSettings, _make, elects_leader=True))
+    return run_process(Program("updater", UpdaterSettings, _make, elects_leader=True, run=run_quickly))
 
 
 if __name__ == "__main__":
