@@ -317,12 +317,9 @@ class History:
             oom=self.oom(row),
         )
 
-    def restore(self, key: ContainerKey, saved: ContainerHistory) -> bool:
-        """Take up a saved history; False where the container already has one that is heard of as late."""
+    def restore(self, key: ContainerKey, saved: ContainerHistory) -> None:
+        """Know this of a container, in place of what was known."""
         row = self.ensure_row(key)
-        known = self.last_heard_at(row)
-        if known is not None and known >= (saved.last_sample_at or saved.oom.at):
-            return False
         if saved.cpu is not None:
             self.cpu.load(row, saved.cpu)
         if saved.memory is not None:
@@ -336,9 +333,8 @@ class History:
         for instance, place in self._instances.items():
             if self._row_of[place] == row and instance.container == key.container:
                 window = self._saved_windows[row].pop(instance.pod_uid, None)
-                if window is not None:
-                    self._window_ends[place], self._peaks[place] = window.ends_at, window.peak_bytes
-        return True
+                self._window_ends[place] = window.ends_at if window else np.nan
+                self._peaks[place] = window.peak_bytes if window else np.nan
 
     def confidence(self) -> Floats:
         """How much CPU history each row has, in confidence intervals of one sample a step; 0 where there is none."""

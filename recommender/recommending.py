@@ -19,6 +19,7 @@ from elastipod.quantities import Resources
 from recommender.claims import Claim
 from recommender.estimators.histogram import estimate
 from recommender.history import ContainerHistory, History
+from recommender.joining import joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
 from recommender.samples import OomKill, UsageSample
@@ -131,7 +132,7 @@ class Recommendations:
         target = known.claim.target
         if target is not None:
             for container, history in saved.items():
-                self.history.restore(ContainerKey(target, container), history)
+                self.take_up(ContainerKey(target, container), history)
         known.is_loaded = True
         known.keeps_status = known.keeps_status and keeps_status
         known.unusable = unusable
@@ -142,6 +143,13 @@ class Recommendations:
         self._dirty.add(key)
         if target is not None:
             self.members.claim(target)
+
+    def take_up(self, key: ContainerKey, saved: ContainerHistory) -> None:
+        """Know a saved history, besides what is known of the container already."""
+        row = self.history.row(key)
+        if row is not None and self.history.last_heard_at(row) is not None:
+            saved = joined(saved, self.history.export(row), self._settings.half_life_seconds)
+        self.history.restore(key, saved)
 
     def mark(self, keys: Iterable[str]) -> None:
         """Look at these claims again."""

@@ -316,9 +316,12 @@ class Recommender:
         return now - saved_at >= interval
 
     async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
-        checkpoint = to_checkpoint(claim.namespace, claim.name, key, history, now)
         try:
-            await self._store.save(checkpoint)
+            try:
+                await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
+            except (Conflict, Invalid):
+                history = await self._take_up(key, claim, history, now)
+                await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
         except KubeError as error:
             self._checkpoint_writes.labels("failed").inc()
             self._due.add(key)
@@ -328,6 +331,19 @@ class Recommender:
             return
         self._checkpoint_writes.labels("written").inc()
         self._saved_at[key] = now
+
+    async def _take_up(
+        self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float
+    ) -> ContainerHistory:
+        """Join a history with the one that somebody else has saved since we looked, as one who restores a backup."""
+        found = await self._store.read(claim, key.container, now)
+        row = self.recommendations.history.row(key)
+        if found is None or row is None:
+            return history
+        log.info("saved history was found late", autoscaler=claim.key, container=key.container)
+        self.recommendations.take_up(key, found)
+        self.recommendations.history.settle()
+        return self.recommendations.history.export(row)
 
     async def _collect(self, now: float) -> None:
         """Now and then, forget what is over and delete checkpoints that belong to nothing."""

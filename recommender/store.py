@@ -1,6 +1,7 @@
 """Histories saved in the cluster: VerticalPodAutoscalerCheckpoint objects.
 
 Owns reading, writing and clearing away. What stands in them is checkpoints.py's matter.
+Invariant: nothing is written over that was not read. A backup may be restored at any time.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ import msgspec
 
 from elastipod.api import Checkpoint, ObjectMeta
 from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.errors import Conflict, Invalid, NotFound
+from elastipod.kube.errors import Conflict, NotFound
 from elastipod.kube.listing import list_raw
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
 from elastipod.pods import Workload
@@ -53,14 +54,22 @@ class Saved:
     """The autoscaler was turned to another workload since."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A checkpoint as we last read or wrote it."""
+
+    version: str
+    has_annotations: bool
+    """Any at all: a JSON patch adds to what is there."""
+
+
 class CheckpointStore:
     """Saved histories of our claims' containers."""
 
     def __init__(self, connection: Connection, settings: RecommenderSettings) -> None:
         self._connection = connection
         self._settings = settings
-        self._has_annotations: dict[tuple[str, str], bool] = {}
-        """Checkpoints known to exist, and whether they have any annotation (a JSON patch adds to what is there)."""
+        self._seen: dict[tuple[str, str], _Seen] = {}
         self._orphans: set[tuple[str, str, str]] = set()
 
     async def load(self, claims: list[Claim], now: float) -> dict[str, Saved]:
@@ -78,17 +87,30 @@ class CheckpointStore:
             self._read(raw, saved, targets, now)
         return saved
 
+    async def read(self, claim: Claim, container: str, now: float) -> ContainerHistory | None:
+        """The history that is saved of one container now; None where it is of no use. Raises KubeError."""
+        name = checkpoint_name(claim.name, container)
+        found = await list_raw(
+            self._connection, CHECKPOINTS, namespace=claim.namespace, field_selector=f"metadata.name={name}"
+        )
+        saved = Saved()
+        for raw in found.items:
+            self._read(raw, {claim.key: saved}, {claim.key: claim.target}, now)
+        for meta in _metas(found.items):
+            self._note(meta)
+        return saved.histories.get(container)
+
     def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], targets: dict[str, Workload | None], now: float) -> None:
         try:
             meta = _named.decode(raw).metadata
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
-        self._has_annotations[meta.namespace, meta.name] = meta.annotations is not None
         try:
             checkpoint = _checkpoints.decode(raw)
             key = f"{meta.namespace}/{checkpoint.spec.vpa_object_name}"
             into = saved.get(key)
             if into is not None:
+                self._note(meta)
                 container = checkpoint.spec.container_name
                 try:
                     into.histories[container] = from_checkpoint(checkpoint, self._settings, now, targets[key])
@@ -99,48 +121,49 @@ class CheckpointStore:
             for key, one in saved.items():
                 namespace, _, name = key.partition("/")
                 if namespace == meta.namespace and meta.name.startswith(f"{name}-"):
+                    self._note(meta)
                     one.unusable[meta.name.removeprefix(f"{name}-")] = f"checkpoint {meta.name}: {error}"
             kind = "unusable" if isinstance(error, UnusableHistory) else "unreadable"
             log.warning("checkpoint set aside", namespace=meta.namespace, name=meta.name, kind=kind, error=str(error))
 
+    def _note(self, meta: ObjectMeta) -> None:
+        self._seen[meta.namespace, meta.name] = _Seen(meta.resource_version, meta.annotations is not None)
+
     async def save(self, checkpoint: Checkpoint) -> None:
-        """Write one. Raises KubeError."""
+        """Write one. Raises KubeError: Conflict or Invalid where another stands there than was read or written last."""
         meta = checkpoint.metadata
         where = (meta.namespace, meta.name)
-        if where not in self._has_annotations:
-            try:
-                await self._create(checkpoint)
-                self._has_annotations[where] = True
-                return
-            except Conflict:
-                self._has_annotations[where] = True
+        seen = self._seen.get(where)
         try:
-            await self._patch(checkpoint, has_annotations=self._has_annotations[where])
+            answer = await (self._create(checkpoint) if seen is None else self._patch(checkpoint, seen))
         except NotFound:
-            del self._has_annotations[where]
-            await self._create(checkpoint)
-        except Invalid:
-            await self._patch(checkpoint, has_annotations=not self._has_annotations[where])
-        self._has_annotations[where] = True
+            # It is gone, or its kind is.
+            if seen is None:
+                raise
+            self._seen.pop(where, None)
+            answer = await self._create(checkpoint)
+        for written in _metas([msgspec.Raw(answer)]):
+            self._note(written)
 
-    async def _create(self, checkpoint: Checkpoint) -> None:
+    async def _create(self, checkpoint: Checkpoint) -> bytes:
         body = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind} | msgspec.to_builtins(checkpoint)
-        await self._connection.create(CHECKPOINTS, checkpoint.metadata.namespace, msgspec.json.encode(body))
+        return await self._connection.create(CHECKPOINTS, checkpoint.metadata.namespace, msgspec.json.encode(body))
 
-    async def _patch(self, checkpoint: Checkpoint, *, has_annotations: bool) -> None:
+    async def _patch(self, checkpoint: Checkpoint, seen: _Seen) -> bytes:
         """Set status and our annotation as a whole; a merge would keep buckets that are empty by now."""
         meta = checkpoint.metadata
         annotations = meta.annotations or {}
         body: list[dict[str, Any]] = [
+            {"op": "add", "path": "/metadata/resourceVersion", "value": seen.version},
             {"op": "add", "path": "/spec", "value": msgspec.to_builtins(checkpoint.spec)},
             {"op": "add", "path": "/status", "value": msgspec.to_builtins(checkpoint.status)},
         ]
-        if has_annotations:
+        if seen.has_annotations:
             path = f"/metadata/annotations/{HISTORY_ANNOTATION.replace('/', '~1')}"
             body.append({"op": "add", "path": path, "value": annotations[HISTORY_ANNOTATION]})
         else:
             body.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
-        await self._connection.patch(
+        return await self._connection.patch(
             CHECKPOINTS, meta.namespace, meta.name, msgspec.json.encode(body), patch_type=PatchType.JSON
         )
 
@@ -189,7 +212,7 @@ class CheckpointStore:
             except (NotFound, Conflict):
                 continue
             finally:
-                self._has_annotations.pop((space, name), None)
+                self._seen.pop((space, name), None)
         return deleted
 
 

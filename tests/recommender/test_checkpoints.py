@@ -106,7 +106,7 @@ def test_a_history_comes_back_the_same(usage: list[tuple[float, float]], kills: 
     assert (after.windows, after.oom, after.samples) == (before.windows, before.oom, before.samples)
     assert (after.first_sample_at, after.last_sample_at) == (before.first_sample_at, before.last_sample_at)
     again = History(SETTINGS)
-    assert again.restore(KEY, after)
+    again.restore(KEY, after)
     for one, other in ((history.cpu, again.cpu), (history.memory, again.memory)):
         assert other.total(0, NOW) == pytest.approx(one.total(0, NOW), rel=1e-5)
         for fraction in (0.501, 0.901, 0.951):
@@ -125,7 +125,7 @@ def test_a_saved_and_loaded_store_weighs_what_it_weighed_r09() -> None:
 
 def test_upstreams_history_gives_upstreams_percentiles() -> None:
     history = History(SETTINGS)
-    assert history.restore(KEY, from_checkpoint(upstream(), SETTINGS, NOW))
+    history.restore(KEY, from_checkpoint(upstream(), SETTINGS, NOW))
     # pkg/recommender/util/histogram.go: the end of the bucket in which the percentile lies.
     ends = {number: 0.01 * (1.05 ** (number + 1) - 1) / 0.05 for number in (0, 10, 11, 20)}
     assert history.cpu.percentile(0, 0.5) == pytest.approx(ends[10])

@@ -16,7 +16,7 @@ from elastipod.loop import Part
 from elastipod.quantities import parse_cpu, parse_memory
 from recommender.service import Recommender
 from recommender.sources.metrics_api import MetricsApiSource
-from tests.recommender.world import MI, World, killed_status
+from tests.recommender.world import MI, Json, World, killed_status
 
 GI = 1024 * MI
 
@@ -394,3 +394,100 @@ async def test_until_saved_history_can_be_read_nothing_is_recommended_and_nothin
         await world.run(cpu=0.4, memory=300 * MI)
         assert "FetchingHistory" not in await world.conditions()
         assert world.recommender.recommendations.history.samples[0] == 21
+
+
+async def backed_up(world: World) -> Json:
+    """The checkpoint after 20 intervals of 0.4 cores, as a backup has it. It is gone then."""
+    for _ in range(20):
+        await world.run(cpu=0.4, memory=300 * MI)
+    await world.recommender.save()
+    found: Json = json.loads(await world.connection.get(CHECKPOINTS, "default", "vpa-app"))
+    await world.connection.delete(CHECKPOINTS, "default", "vpa-app")
+    for name in ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"):
+        found["metadata"].pop(name, None)
+    return found
+
+
+async def saved_samples(world: World) -> int:
+    status = (await world.checkpoint()).status
+    assert status is not None
+    return status.total_samples_count
+
+
+@pytest.mark.parametrize("unserved", [set(), {CHECKPOINTS.plural}], ids=["late", "with its kind"])
+async def test_a_checkpoint_that_is_restored_late_is_read_before_it_is_written_over_f15(unserved: set[str]) -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        world.connection.unserved = unserved
+        await world.restart()
+        for _ in range(2):
+            await world.run(cpu=0.01, memory=10 * MI)
+        world.connection.unserved = set()
+        await world.create(CHECKPOINTS, backup)
+        await world.recommender.save()
+        assert await saved_samples(world) == 22
+        await world.run(cpu=0.01, memory=10 * MI)
+        assert parse_cpu(str((await world.target())["cpu"])) > 400
+        await world.recommender.save()
+        assert await saved_samples(world) == 23
+
+
+async def test_a_backup_that_is_put_over_what_goes_beyond_it_takes_nothing_away_f15() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        for _ in range(2):
+            await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        body = json.dumps({"metadata": backup["metadata"], "status": backup["status"]}).encode()
+        await world.connection.patch(CHECKPOINTS, "default", "vpa-app", body, patch_type=PatchType.MERGE)
+        assert await saved_samples(world) == 20
+        await world.recommender.save()
+        assert await saved_samples(world) == 22
+
+
+async def test_a_late_checkpoint_that_can_not_be_read_is_not_written_over_f15() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        await world.restart()
+        await world.run(cpu=0.01, memory=10 * MI)
+        await world.create(CHECKPOINTS, backup)
+        world.connection.unlistable = {CHECKPOINTS.plural}
+        await world.recommender.save()
+        assert await saved_samples(world) == 20
+        world.connection.unlistable = set()
+        await world.recommender.save()
+        assert await saved_samples(world) == 21
+
+
+async def test_a_restored_checkpoint_is_read_though_a_list_for_another_has_shown_it_f15() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        await world.restart()
+        await world.run(cpu=0.01, memory=10 * MI)
+        await world.create(CHECKPOINTS, backup)
+        await world.autoscaler("second")
+        await world.run(cpu=0.01, memory=10 * MI)
+        await world.recommender.save()
+        assert await saved_samples(world) == 22
+
+
+async def test_a_checkpoint_that_is_late_and_of_no_use_is_written_over_f40() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        await world.restart()
+        await world.run(cpu=0.01, memory=10 * MI)
+        await world.create(CHECKPOINTS, backup | {"spec": {"vpaObjectName": "other", "containerName": "app"}})
+        await world.recommender.save()
+        assert await saved_samples(world) == 1
+
+
+async def test_a_checkpoint_that_has_lost_its_annotations_is_written_f40() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        await world.recommender.save()
+        body = json.dumps({"metadata": {"annotations": None}, "status": backup["status"]}).encode()
+        await world.connection.patch(CHECKPOINTS, "default", "vpa-app", body, patch_type=PatchType.MERGE)
+        await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        assert await saved_samples(world) == 21
+        assert (await world.checkpoint()).metadata.annotations

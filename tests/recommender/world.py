@@ -10,7 +10,7 @@ import msgspec
 from elastipod.api import Autoscaler, Checkpoint
 from elastipod.clock import ManualClock
 from elastipod.kube.connection import PatchType
-from elastipod.kube.errors import Unreachable
+from elastipod.kube.errors import NotServed, Unreachable
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, DEPLOYMENTS, NODES, PODS, REPLICA_SETS, ResourceType
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
@@ -46,19 +46,27 @@ class Counting(DirectConnection):
         self.writes: list[str] = []
         self.failing: set[str] = set()
         self.unlistable: set[str] = set()
+        self.unserved: set[str] = set()
 
     async def list(self, resource: ResourceType, **more: Any) -> bytes:
+        self._serve(resource)
         if resource.plural in self.unlistable:
             raise Unreachable("no answer")
         return await super().list(resource, **more)
 
     async def patch(self, resource: ResourceType, *args: Any, **more: Any) -> bytes:
+        self._serve(resource)
         if resource.plural in self.failing:
             raise Unreachable("no answer")
         self.writes.append(f"patch {resource.plural}")
         return await super().patch(resource, *args, **more)
 
+    def _serve(self, resource: ResourceType) -> None:
+        if resource.plural in self.unserved:
+            raise NotServed(404, "NotFound", "the server could not find the requested resource")
+
     async def create(self, resource: ResourceType, *args: Any, **more: Any) -> bytes:
+        self._serve(resource)
         self.writes.append(f"create {resource.plural}")
         return await super().create(resource, *args, **more)
 
