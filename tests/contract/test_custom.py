@@ -6,7 +6,7 @@ import pytest
 
 from elastipod.kube import resources as kube
 from tests.contract.samples import autoscaler
-from tests.contract.servers import INVALID, MERGE, REQUIRED, UNSUPPORTED, WRONG_TYPE, Server
+from tests.contract.servers import INVALID, JSON_PATCH, MERGE, REQUIRED, UNSUPPORTED, WRONG_TYPE, Refusal, Server
 
 Json = dict[str, Any]
 POLICY = "spec.resourcePolicy.containerPolicies[0]"
@@ -182,6 +182,19 @@ async def test_a_checkpoint_keeps_its_histogram_and_needs_no_status_path(server:
     assert made["metadata"]["generation"] == 1
     changed = await server.patch(f"{server.path(kube.CHECKPOINTS)}/it", {"status": {"totalSamplesCount": 4}}, MERGE)
     assert (changed["status"]["totalSamplesCount"], changed["metadata"]["generation"]) == (4, 2)
+
+
+async def test_a_json_patch_of_a_checkpoint_holds_for_one_version(server: Server) -> None:
+    path = server.path(kube.CHECKPOINTS)
+    made = await server.post(path, {**bare(kube.CHECKPOINTS, "it"), "status": {"version": "v3"}})
+    version = {"op": "add", "path": "/metadata/resourceVersion", "value": made["metadata"]["resourceVersion"]}
+    count = {"op": "add", "path": "/status", "value": {"version": "v3", "totalSamplesCount": 4}}
+    assert (await server.patch(f"{path}/it", [version, count], JSON_PATCH))["status"]["totalSamplesCount"] == 4
+    refused = await server.refused("PATCH", f"{path}/it", [version, count], content_type=JSON_PATCH)
+    assert refused == Refusal(409, "Conflict", kube.CHECKPOINTS.plural, "it")
+    beside = {"op": "add", "path": "/metadata/annotations/a", "value": "b"}
+    refused = await server.refused("PATCH", f"{path}/it", [version, beside], content_type=JSON_PATCH)
+    assert (refused.code, refused.reason) == (422, "Invalid")
 
 
 @pytest.mark.parametrize(
