@@ -120,6 +120,19 @@ def test_apps_are_asked_to_end_then_killed_after_their_grace_and_sidecars_last()
     assert plan_end(one, known, 30.0, 0.0).actions == [(Do.KILL, "c0")]
 
 
+@pytest.mark.parametrize(("code", "then"), [(0, "Succeeded"), (1, "Failed")])
+def test_a_pod_is_over_once_its_sidecars_have_ended_too(code: int, then: str) -> None:
+    one = pod(SIDECAR, APP, policy="Never")
+    known = tracks(one)
+    run(known["c0"])
+    run(known["c1"])
+    end(known["c1"], 5.0, code)
+    assert plan(one, known, 5.0).actions == [(Do.STOP, "c0")]
+    assert phase(one, known) == "Running"
+    end(known["c0"], 6.0, 143)
+    assert phase(one, known) == then
+
+
 def test_a_shorter_grace_that_is_asked_for_later_counts() -> None:
     one = pod(APP)
     known = tracks(one)

@@ -130,16 +130,12 @@ def plan_end(pod: Pod, tracks: Mapping[str, Track], now: float, grace_seconds: f
 
 
 def phase(pod: Pod, tracks: Mapping[str, Track]) -> str:
-    """Pending, Running, Succeeded or Failed."""
+    """Pending, Running, Succeeded or Failed; over it is once nothing of it runs."""
     apps = [tracks[one.name] for one in pod.containers if one.kind is ContainerKind.APP]
-    if _init_failed(pod, tracks):
-        return "Failed"
-    if not all(one.attempts for one in apps):
-        return "Pending" if not any(one.attempts for one in apps) else "Running"
-    if _is_over(pod, tracks):
+    if _is_over(pod, tracks) and not any(one.is_running for one in tracks.values()):
         well = all(one.ended is not None and one.ended.exit_code == 0 for one in apps)
         return "Succeeded" if well else "Failed"
-    return "Running"
+    return "Running" if any(one.attempts for one in apps) else "Pending"
 
 
 def restarts(pod: Pod, container: Container, ended: Ending) -> bool:
