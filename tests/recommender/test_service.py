@@ -432,6 +432,18 @@ async def test_a_checkpoint_that_is_restored_late_is_read_before_it_is_written_o
         assert await saved_samples(world) == 23
 
 
+async def test_a_kind_that_goes_and_is_back_from_a_backup_costs_no_history_f15() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        world.connection.unserved = {CHECKPOINTS.plural}
+        await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        world.connection.unserved = set()
+        await world.create(CHECKPOINTS, backup)
+        await world.recommender.save()
+        assert await saved_samples(world) == 21
+
+
 async def test_a_backup_that_is_put_over_what_goes_beyond_it_takes_nothing_away_f15() -> None:
     async with await started() as world:
         backup = await backed_up(world)
