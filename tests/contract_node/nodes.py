@@ -43,6 +43,8 @@ class Node(ABC):
     patience_seconds: float
     beyond: str = "Infeasible"
     """Why a resize waits that is larger than the node."""
+    restarts_when_killed: tuple[int, ...] = (1,)
+    """How often a container may be restarted for one resize in which the kubelet is killed."""
     notice_seconds: float
     """How long something may have to last, so that the node notices it and a test can answer."""
 

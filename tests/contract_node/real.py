@@ -25,6 +25,7 @@ class RealNode(KernelNode):
     name = NODE
     patience_seconds = 240.0
     beyond = "Deferred"
+    restarts_when_killed = (1, 2)
     notice_seconds = 20.0
 
     def __init__(self, cluster: Cluster) -> None:

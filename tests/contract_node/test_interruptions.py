@@ -91,7 +91,7 @@ def test_a_kubelet_that_is_killed_in_the_middle_ends_what_it_began(node: Node) -
     assert after.actual_limits == Resources(None, 96 * MIB)
 
 
-def test_a_kubelet_that_is_killed_in_a_restart_for_a_resize_restarts_once(node: Node) -> None:
+def test_a_kubelet_that_is_killed_in_a_restart_for_a_resize_ends_it(node: Node) -> None:
     web = node.run("web", worker(memory="32Mi", memory_limit="64Mi", resizePolicy=restarts_for("memory")))
     web.resize(limits={"memory": "96Mi"})
     web.until_told("Killing")
@@ -102,7 +102,7 @@ def test_a_kubelet_that_is_killed_in_a_restart_for_a_resize_restarts_once(node: 
 
     web.until(restarted, "it runs again")
     web.until_settled()
-    assert web.app().restart_count == 1
+    assert web.app().restart_count in node.restarts_when_killed
     assert web.app().actual_limits == Resources(None, 96 * MIB)
 
 
