@@ -35,7 +35,8 @@ DIFFERENCES: Final = (
         "A test need not wait for longer than the least that a kubelet takes.",
     ),
     Difference(
-        "A kubelet that is killed right after it started a container anew for a resize starts it once more there, never here.",
+        "A kubelet that is killed right after it started a container anew for a resize may start it once more there, "
+        "never here.",
         "There the size in force is noted after the start. Here before it: one restart was asked for.",
     ),
     Difference(
