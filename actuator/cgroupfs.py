@@ -47,9 +47,8 @@ class KeptFile:
         return os.pread(self.fd, _MOST_BYTES, 0)
 
     def number(self) -> int | None:
-        """The number it holds; None for `max`."""
-        text = os.pread(self.fd, 64, 0).partition(b"\n")[0]
-        return None if text == b"max" else int(text)
+        """The number it holds; None for `max`. OSError too where it holds another thing."""
+        return _number(os.pread(self.fd, 64, 0))
 
     def write(self, value: str) -> None:
         """Replace what it holds."""
@@ -100,9 +99,8 @@ class CgroupFs:
             os.close(fd)
 
     def number(self, group: str, file: str) -> int | None:
-        """The number in a file; None for `max`."""
-        text = self.text(group, file).partition("\n")[0]
-        return None if text == "max" else int(text)
+        """The number in a file; None for `max`. OSError too where it holds another thing."""
+        return _number(self.text(group, file).encode())
 
     def write(self, write: CgroupWrite) -> None:
         """One value. A file that may lack and does is passed over."""
@@ -319,3 +317,11 @@ def _enable(folder: int) -> None:
         os.write(fd, wanted.encode("ascii"))
     finally:
         os.close(fd)
+
+
+def _number(text: bytes) -> int | None:
+    line = text.partition(b"\n")[0]
+    try:
+        return None if line == b"max" else int(line)
+    except ValueError:
+        raise OSError(errno.EIO, f"{line[:40]!r} is no number") from None

@@ -175,8 +175,8 @@ class Rescue:
                 continue
             try:
                 reading = self._memory.reading(key)
-            except (OSError, ValueError) as error:
-                self._on_outcome(key, Failed(f"its memory can not be read: {error}"))
+            except OSError as error:
+                self._on_outcome(key, Failed(f"its memory can not be read: {error.strerror or error}"))
                 continue
             if reading is None:
                 self._forget(key)

@@ -158,6 +158,19 @@ def test_a_container_that_is_gone_reads_as_nothing(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) < 1000
 
 
+def test_a_file_that_holds_no_number_is_an_error_and_stops_no_sweep(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    memory = KernelMemory(CgroupFs(root))
+    memory.open(target())
+    (root / GROUP / "memory.current").write_text("")
+    (root / GROUP / "memory.max").write_text("nonsense\n")
+    assert memory.usage(GROUP) == 0
+    assert memory.bounds(GROUP) == (None, None)
+    with pytest.raises(OSError, match="'nonsense' is no number"):
+        memory.reading(GROUP)
+    memory.close_all()
+
+
 def test_what_can_be_reclaimed_is_file_pages_and_not_tmpfs() -> None:
     v1 = b"cache 99\nrss 5\ninactive_file 7\ntotal_inactive_file 30\ntotal_active_file 4\ntotal_unevictable 0\n"
     assert reclaimable(v1, v2=False) == 34
