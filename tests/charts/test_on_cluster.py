@@ -1,4 +1,4 @@
-"""A release with the project's own images on real nodes, of either cgroup version."""
+"""A release with the project's own images on a real node; tests/kubernetes/proofs_v2 has one on cgroup v2."""
 
 import json
 from collections.abc import Iterator
@@ -12,14 +12,13 @@ from tests.charts.pages import CHART
 from tests.charts.rendering import NAMESPACE, RELEASE, needs_helm
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.images import BUSYBOX
-from tests.kubernetes.pods import busybox_pod, cgroup_of, running
+from tests.kubernetes.pods import busybox_pod, running
 from tests.kubernetes.processes import wait_for
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, PODS
 
 Json = dict[str, Any]
 
 IMAGES: Final = Path(__file__).parents[2] / "build" / "images"
-MIB: Final = 1024 * 1024
 LEAP: Final = "sleep 5; dd if=/dev/zero of=/dev/null bs=200M count=1"
 NOT_MADE: Final = [name for name in ("elastipod", "elastipod-node") if not (IMAGES / f"{name}.tar").exists()]
 needs_images: Final = pytest.mark.skipif(bool(NOT_MADE), reason=f"no image {NOT_MADE}: make images")
@@ -109,21 +108,3 @@ def test_a_new_pod_gets_its_size_from_the_webhook(released: Cluster) -> None:
     finally:
         released.calls.delete(f"{DEPLOYMENTS}/sized")
         released.calls.delete(f"{AUTOSCALERS}/sized")
-
-
-@pytest.mark.vmcluster
-@pytest.mark.timeout(1800)
-def test_on_cgroup_v2_a_leap_is_outlived_and_uninstalling_leaves_nothing_held(vm_cluster: Any) -> None:
-    alone = ("recommender.enabled=false", "updater.enabled=false", "admission.enabled=false")
-    install(vm_cluster, *alone, images=("elastipod-node",))
-    node = vm_cluster.calls.get("/apis/elastipod.io/v1alpha1/elasticnodes/n1")["status"]
-    assert (node["cgroupVersion"], node["spikeProtection"]) == ("cgroup v2", "Hold")
-    leaps_and_lives(vm_cluster, "leaping")
-    body = busybox_pod("staying", "sleep 3600", memory="100Mi", memory_limit="100Mi")
-    with running(vm_cluster.calls, body) as read:
-        high = f"/sys/fs/cgroup/{cgroup_of(read())}/memory.high"
-        wait_for(lambda: vm_cluster.in_node(f"cat {high}"), 60, "it is protected", lambda text: text != "max\n")
-        before = read()["status"]["containerStatuses"][0]["containerID"]
-        vm_cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout", "110s")
-        assert vm_cluster.in_node(f"cat {high}") == "max\n"
-        assert read()["status"]["containerStatuses"][0]["containerID"] == before
