@@ -43,7 +43,8 @@ bench: setup ## speed and memory, each figure with its ratio to a stated floor
 	@$(BIN)/python -m bench $(ARGS)
 
 vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 (needs qemu; the node also root)
-	@$(BIN)/python -m pytest -m "vm or vmcluster" tests $(ARGS)
+	@$(BIN)/python -m pytest -m vm tests $(ARGS)
+	@$(BIN)/python -m pytest -m vmcluster tests $(ARGS)
 
 cluster: setup ## tests in a real cluster with a node on this machine (needs root and `make kubernetes`)
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m cluster tests $(ARGS)
