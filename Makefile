@@ -47,7 +47,8 @@ vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 
 	@$(BIN)/python -m pytest -m vmcluster tests $(ARGS)
 
 cluster: setup ## tests in a real cluster with a node on this machine (needs root and `make kubernetes`)
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m cluster tests $(ARGS)
+	@$(BIN)/python -m pytest -m cluster tests/kubernetes/proofs $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m cluster tests --ignore tests/kubernetes/proofs $(ARGS)
 
 kubernetes: setup ## build the programs of a real cluster that are missing (needs Go; a quarter of an hour, once)
 	@$(BIN)/python -m tests.kubernetes.binaries $(ARGS)

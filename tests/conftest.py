@@ -80,10 +80,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for item in items:
                 if item.get_closest_marker(level.name):
                     item.add_marker(pytest.mark.skip(reason=f"{level.name}: {reason}"))
-    for item in items:
-        if item.get_closest_marker("cluster"):
-            # Those that share a cluster run in one process.
-            item.add_marker(pytest.mark.xdist_group(item.path.parts[-2]))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

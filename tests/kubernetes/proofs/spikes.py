@@ -15,7 +15,8 @@ from tests.kubernetes.processes import wait_for
 from tests.kubernetes.proofs.workloads import MIB, container, controlled, created, growing, leaping, pod, tell
 from tests.localcluster.served import PODS
 
-BATCHES, EACH = 4, 10
+BATCHES, EACH = 10, 4
+"""Two for each processor of the machines that this runs on: those of one moment are to be at full speed."""
 _SECONDS: Final = 180.0
 
 
