@@ -7,7 +7,8 @@ HEAVY = ["aiohttp", "apscheduler", "kubernetes", "numpy", "rich", "scipy", "skle
 
 
 def loaded(program: str) -> set[str]:
-    code = f"{program}\nimport sys; print(*sys.modules)"
+    """The packages that a program loads besides those that this Python starts with."""
+    code = f"import sys; before = {{*sys.modules}}\n{program}\nprint(*{{*sys.modules}} - before)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
 
