@@ -31,6 +31,11 @@ class CgroupWrite:
     may_lack: bool = False
 
 
+def limit_told(number: int | None) -> int | None:
+    """The memory limit that a group's file tells of; None where it sets none, on either version."""
+    return None if number is None or number >= V1_UNLIMITED else number
+
+
 def cpu_shares(request_millicores: int | None) -> int:
     """A request as v1 shares; none is the smallest."""
     return min(max((request_millicores or 0) * 1024 // 1000, _LEAST_SHARES), _MOST_SHARES)

@@ -125,9 +125,9 @@ class CgroupFs:
         with self._folder(group, self._controller(file)) as folder:
             return os.open(_checked(file), flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
 
-    def keep(self, group: str, file: str, *, writable: bool = False) -> KeptFile:
+    def keep(self, group: str, file: str, flags: int = os.O_RDONLY) -> KeptFile:
         """A file held open, for what must be quick."""
-        return KeptFile(self.open(group, file, os.O_RDWR if writable else os.O_RDONLY))
+        return KeptFile(self.open(group, file, flags))
 
     # Groups.
 

@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 
-from actuator.cgroup import V1_UNLIMITED
+from actuator.cgroup import limit_told
 from actuator.cgroupfs import CgroupFs, KeptFile
 from actuator.memory import Target
 
@@ -81,8 +81,7 @@ def open_files(fs: CgroupFs, target: Target) -> ContainerFiles:
 
 def limit_of(file: KeptFile) -> int | None:
     """The amount a file of a limit holds; None where it sets none."""
-    limit = file.number()
-    return None if limit is None or limit >= V1_UNLIMITED else limit
+    return limit_told(file.number())
 
 
 def _open_v1(fs: CgroupFs, target: Target) -> ContainerFiles:
@@ -90,11 +89,11 @@ def _open_v1(fs: CgroupFs, target: Target) -> ContainerFiles:
         return ContainerFiles(
             usage=keep(target.group, "memory.usage_in_bytes"),
             stat=keep(target.group, "memory.stat"),
-            limit=keep(target.group, "memory.limit_in_bytes", writable=True),
-            swap=keep.where_there(target.group, "memory.memsw.limit_in_bytes", writable=True),
-            pod_limit=keep(target.pod_group, "memory.limit_in_bytes", writable=True),
-            pod_swap=keep.where_there(target.pod_group, "memory.memsw.limit_in_bytes", writable=True),
-            control=keep(target.group, "cgroup.event_control", only_written=True),
+            limit=keep(target.group, "memory.limit_in_bytes", os.O_RDWR),
+            swap=keep.where_there(target.group, "memory.memsw.limit_in_bytes", os.O_RDWR),
+            pod_limit=keep(target.pod_group, "memory.limit_in_bytes", os.O_RDWR),
+            pod_swap=keep.where_there(target.pod_group, "memory.memsw.limit_in_bytes", os.O_RDWR),
+            control=keep(target.group, "cgroup.event_control", os.O_WRONLY),
             others=keep.others(target, "memory.limit_in_bytes"),
         )
 
@@ -106,9 +105,9 @@ def _open_v2(fs: CgroupFs, target: Target) -> ContainerFiles:
             stat=keep(target.group, "memory.stat"),
             events=keep(target.group, "memory.events"),
             tasks=keep.where_there(target.group, "pids.current"),
-            limit=keep(target.group, "memory.max", writable=True),
-            high=keep(target.group, "memory.high", writable=True),
-            pod_limit=keep(target.pod_group, "memory.max", writable=True),
+            limit=keep(target.group, "memory.max", os.O_RDWR),
+            high=keep(target.group, "memory.high", os.O_RDWR),
+            pod_limit=keep(target.pod_group, "memory.max", os.O_RDWR),
             others=keep.others(target, "memory.max"),
         )
 
@@ -123,9 +122,8 @@ class _Opening:
     def __enter__(self) -> "_Opening":
         return self
 
-    def __call__(self, group: str, file: str, *, writable: bool = False, only_written: bool = False) -> KeptFile:
-        flags = os.O_WRONLY if only_written else os.O_RDWR if writable else os.O_RDONLY
-        self._opened.append(KeptFile(self._fs.open(group, file, flags)))
+    def __call__(self, group: str, file: str, flags: int = os.O_RDONLY) -> KeptFile:
+        self._opened.append(self._fs.keep(group, file, flags))
         return self._opened[-1]
 
     def others(self, target: Target, file: str) -> tuple[KeptFile, ...]:
@@ -133,10 +131,10 @@ class _Opening:
         groups = (f"{target.pod_group}/{name}" for name in self._fs.children(target.pod_group))
         return tuple(kept for group in groups if group != target.group and (kept := self.where_there(group, file)))
 
-    def where_there(self, group: str, file: str, *, writable: bool = False) -> KeptFile | None:
+    def where_there(self, group: str, file: str, flags: int = os.O_RDONLY) -> KeptFile | None:
         """The file, or nothing on a kernel that is built without it."""
         try:
-            return self(group, file, writable=writable)
+            return self(group, file, flags)
         except FileNotFoundError:
             return None
 

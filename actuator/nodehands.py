@@ -7,7 +7,7 @@ Owns the reading of a group's limits, usage and kills out of both versions' file
 import math
 from typing import Final
 
-from actuator.cgroup import V1_UNLIMITED, limit_writes, millicores_of_shares, shares_of_weight
+from actuator.cgroup import limit_told, limit_writes, millicores_of_shares, shares_of_weight
 from actuator.cgroupfs import CgroupFs
 from elastipod.localcluster.node.hands import GroupLimits, GroupUsage
 
@@ -41,10 +41,7 @@ class NodeHands(CgroupFs):
 
     def memory_limit(self, group: str) -> int | None:
         """The memory limit; None where there is none."""
-        if self.version == 2:
-            return self.number(group, "memory.max")
-        limit = self.number(group, "memory.limit_in_bytes")
-        return None if limit is None or limit >= V1_UNLIMITED else limit
+        return limit_told(self.number(group, "memory.max" if self.version == 2 else "memory.limit_in_bytes"))
 
     def usage(self, group: str) -> GroupUsage:
         stat = numbers(self.text(group, "memory.stat"))

@@ -244,7 +244,11 @@ class SpikeGuard:
     @property
     def unasked_bytes(self) -> int:
         """What was written in a leap that is not over, so that the API was not asked for it yet (v1); 0 is nothing."""
-        return self.written_bytes if self._ask_by < math.inf else 0
+        return self.written_bytes if self._is_leaping else 0
+
+    @property
+    def _is_leaping(self) -> bool:
+        return self._ask_by < math.inf
 
     @property
     def rescues(self) -> tuple[float, ...]:
@@ -290,7 +294,7 @@ class SpikeGuard:
             self.phase, self._look_at = Phase.CALM, math.inf
             return []
         again: list[Instruction] = []
-        if limit < self.written_bytes and (self.unasked_bytes or self._is_under_way(now)):
+        if limit < self.written_bytes and (self._is_leaping or self._is_under_way(now)):
             # The node put an older request in force.
             limit = self._limit = self.written_bytes
             again = [WriteLimit(limit)]
@@ -318,7 +322,7 @@ class SpikeGuard:
     def _leapt(self, current_bytes: int, now: float) -> list[Instruction]:
         """v1: the API is asked once a leap is over. A request in its midst would be put in force by the kubelet when
         the cgroup is further up already, and lower it; and it takes time from those who raise."""
-        if self._ask_by == math.inf:
+        if not self._is_leaping:
             self._grown_bytes = current_bytes
             return []
         if current_bytes > self._grown_bytes + _STILL_BYTES:
@@ -333,7 +337,7 @@ class SpikeGuard:
 
     def _look_soon(self, now: float) -> None:
         self._look_at = math.inf
-        if self._ask_by < math.inf:
+        if self._is_leaping:
             self._look_at = now + self.rules.settle_seconds / _LOOKS
         if self._left_to_node if self.holds else self._is_under_way(now):
             self._look_at = now + self.rules.look_seconds
@@ -360,7 +364,7 @@ class SpikeGuard:
         """Where the hold, or the first usage mark, belongs under a limit."""
         if self.holds:
             return limit_bytes - gap(limit_bytes, self.rules, tasks)
-        return limit_bytes - gap_v1(limit_bytes, self.rules) * (_LEAPING if self._ask_by < math.inf else 1)
+        return limit_bytes - gap_v1(limit_bytes, self.rules) * (_LEAPING if self._is_leaping else 1)
 
     def ladder(self, limit_bytes: int, now: float) -> tuple[int, ...]:
         """v1's usage marks: the one below this limit, and those below the limits that the next raises lead to."""

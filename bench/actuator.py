@@ -127,7 +127,7 @@ def floor_of_a_raise(hands: NodeHands) -> float:
     hands.create(group)
     for one in (pod, group):
         hands.apply(one, GroupLimits(None, None, MIB))
-    files = [hands.keep(one, name, writable=True) for one in (pod, group)
+    files = [hands.keep(one, name, os.O_RDWR) for one in (pod, group)
              for name in ("memory.memsw.limit_in_bytes", "memory.limit_in_bytes")]  # fmt: skip
     efd = os.eventfd(0)
     times: list[float] = []

@@ -22,6 +22,7 @@ from elastipod.clock import SystemClock
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.reasons import Reason
 from tests.actuator.trees import GROUP, MIB, POD, target, v2_tree
+from tests.kubernetes.processes import wait_for
 
 
 class Seen:
@@ -68,15 +69,6 @@ def number(root: Path, group: str, file: str) -> str:
     return (root / group / file).read_text().split()[0]
 
 
-def wait_beat(state: Path) -> None:
-    """Until the guard is told of us."""
-    clock = SystemClock()
-    until = clock.monotonic() + 10.0
-    while not (state / "heartbeat").read_text().strip():
-        assert clock.monotonic() < until
-        threading.Event().wait(0.01)
-
-
 def test_a_v2_container_is_held_asked_for_and_raised_in_order(tmp_path: Path) -> None:
     root = v2_tree(tmp_path / "cg")
     with watching(CgroupFs(root), tmp_path) as (watcher, seen):
@@ -94,7 +86,10 @@ def test_a_v2_container_is_held_asked_for_and_raised_in_order(tmp_path: Path) ->
         assert number(root, GROUP, "memory.max") == str(asked.limit_bytes)
         assert number(root, POD, "memory.max") == str(asked.limit_bytes)
         assert 100 * MIB < int(number(root, GROUP, "memory.high")) < asked.limit_bytes
-        wait_beat(tmp_path)
+        beat = wait_for(
+            (tmp_path / "heartbeat").read_text, 10, "the guard is told of us", lambda text: bool(text.strip())
+        )
+        assert float(beat) > 0
     assert number(root, GROUP, "memory.high") == "max"
     assert number(tmp_path, ".", "heartbeat") == "0"
 

@@ -408,6 +408,14 @@ async def backed_up(world: World) -> Json:
     return found
 
 
+async def restored_late(world: World, **changed: Any) -> None:
+    """A backup that is put back when the next recommender has heard of an interval already."""
+    backup = await backed_up(world)
+    await world.restart()
+    await world.run(cpu=0.01, memory=10 * MI)
+    await world.create(CHECKPOINTS, backup | changed)
+
+
 async def saved_samples(world: World) -> int:
     status = (await world.checkpoint()).status
     assert status is not None
@@ -459,10 +467,7 @@ async def test_a_backup_that_is_put_over_what_goes_beyond_it_takes_nothing_away_
 
 async def test_a_late_checkpoint_that_can_not_be_read_is_not_written_over_f15() -> None:
     async with await started() as world:
-        backup = await backed_up(world)
-        await world.restart()
-        await world.run(cpu=0.01, memory=10 * MI)
-        await world.create(CHECKPOINTS, backup)
+        await restored_late(world)
         world.connection.unlistable = {CHECKPOINTS.plural}
         await world.recommender.save()
         assert await saved_samples(world) == 20
@@ -473,10 +478,7 @@ async def test_a_late_checkpoint_that_can_not_be_read_is_not_written_over_f15() 
 
 async def test_a_restored_checkpoint_is_read_though_a_list_for_another_has_shown_it_f15() -> None:
     async with await started() as world:
-        backup = await backed_up(world)
-        await world.restart()
-        await world.run(cpu=0.01, memory=10 * MI)
-        await world.create(CHECKPOINTS, backup)
+        await restored_late(world)
         await world.autoscaler("second")
         await world.run(cpu=0.01, memory=10 * MI)
         await world.recommender.save()
@@ -485,10 +487,7 @@ async def test_a_restored_checkpoint_is_read_though_a_list_for_another_has_shown
 
 async def test_a_checkpoint_that_is_late_and_of_no_use_is_written_over_f40() -> None:
     async with await started() as world:
-        backup = await backed_up(world)
-        await world.restart()
-        await world.run(cpu=0.01, memory=10 * MI)
-        await world.create(CHECKPOINTS, backup | {"spec": {"vpaObjectName": "other", "containerName": "app"}})
+        await restored_late(world, spec={"vpaObjectName": "other", "containerName": "app"})
         await world.recommender.save()
         assert await saved_samples(world) == 1
 
