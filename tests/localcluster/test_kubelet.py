@@ -143,6 +143,12 @@ def test_equal_ages_keep_the_order_in_which_they_came() -> None:
         assert kubelet.waiting() == [f"uid-{name}" for name in order]
 
 
+def test_resizes_that_are_alike_keep_the_order_in_which_they_are_named() -> None:
+    names = [f"uid-{number}" for number in range(20)]
+    kubelet = kubelet_with(*(pod(name.removeprefix("uid-"), 10, 10) for name in names))
+    assert [kubelet.in_order(some) for some in (names, names[::-1])] == [names, names[::-1]]
+
+
 def test_a_decision_that_can_not_be_stored_is_taken_back() -> None:
     web = pod("web", 100)
     kubelet = kubelet_with(web)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod.clock import ManualClock
-from elastipod.localcluster.node.hands import GroupLimits
+from elastipod.localcluster.node.hands import GroupLimits, GroupUsage
 from elastipod.localcluster.node.runtime import ContainerSpec, Run, RunState, Sandbox
 from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.localcluster.node.usagemodel import DEFAULT_MODEL, UsageStep, parse_usage_model
@@ -96,6 +96,18 @@ async def test_a_container_that_is_let_go_without_more_is_killed() -> None:
     clock.advance(8.0)
     runtime.set_high(run.spec.container_id, None)
     assert [one.oom_killed for one in runtime.ended()] == [True]
+
+
+async def test_time_that_was_held_counts_in_full_and_as_no_time_lived() -> None:
+    clock = ManualClock(0.0)
+    runtime, run = await started(clock, {"steps": [[0, 10, 50 * MIB], [5, 10, 150 * MIB]], "seconds": 10})
+    runtime.set_high(run.spec.container_id, 90 * MIB)
+    clock.advance(8.0)
+    runtime.set_high(run.spec.container_id, None)
+    clock.advance(1.0)
+    assert runtime.held_seconds(run.spec.container_id) == 3.0
+    assert runtime.next_change_at() == 13.0
+    assert runtime.usage(run.spec.container_id) == GroupUsage(pytest.approx(0.06), 150 * MIB, 150 * MIB)
 
 
 async def test_cpu_is_capped_at_the_limit() -> None:

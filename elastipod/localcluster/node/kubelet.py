@@ -151,7 +151,7 @@ class Kubelet:
 
     def in_order(self, uids: Iterable[str]) -> list[str]:
         """These pods and all that wait, in the order in which their resizes are looked at."""
-        entries = (self.admitted[uid] for uid in {*uids, *self.waiting()})
+        entries = (self.admitted[uid] for uid in dict.fromkeys((*uids, *self.waiting())))
         return [entry.pod.uid for entry in sorted(entries, key=_order)]
 
     def actuated(self, uid: str, sizes: dict[str, Size]) -> None:

@@ -5,6 +5,7 @@ happens between calls; every answer is computed for the clock's time, so that a 
 repeats exactly.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from elastipod.clock import Clock
 from elastipod.localcluster.node.hands import GroupLimits, GroupUsage
 from elastipod.localcluster.node.runtime import ContainerSpec, Run, RunState, Sandbox, StartError
-from elastipod.localcluster.node.usagemodel import UsageModel, parse_usage_model
+from elastipod.localcluster.node.usagemodel import UsageModel, UsageStep, parse_usage_model
 
 _SIGTERM: Final = 15
 _SIGKILL: Final = 9
@@ -23,15 +24,41 @@ class _Container:
     run: Run
     model: UsageModel
     limits: GroupLimits
-    high_bytes: int | None = None
+    seen_at: float
+    step: UsageStep
+    """Where it is in its model."""
+    next_at: float = math.inf
+    """When something happens to it by itself."""
     lived_seconds: float = 0.0
     """How far it is in its model; a container that is held does not get on."""
     cpu_seconds: float = 0.0
-    seen_at: float = 0.0
+    high_bytes: int | None = None
     held_since: float | None = None
     held_seconds: float = 0.0
     high_events: int = 0
-    memory_peak: int = 0
+
+    @property
+    def is_running(self) -> bool:
+        return self.run.state is RunState.RUNNING
+
+    @property
+    def memory_bytes(self) -> int:
+        wanted = self.step.memory_bytes
+        return wanted if self.high_bytes is None else min(wanted, self.high_bytes)
+
+    @property
+    def cpu_millicores(self) -> int:
+        wanted, most = self.step.cpu_millicores, self.limits.cpu_limit_millicores
+        return wanted if most is None else min(wanted, most)
+
+    def live(self, until: float) -> None:
+        """Let time pass in which nothing happens to it."""
+        passed, self.seen_at = until - self.seen_at, until
+        if self.held_since is not None:
+            self.held_seconds += passed
+        elif self.is_running:
+            self.cpu_seconds += self.cpu_millicores * passed / 1000
+            self.lived_seconds += passed
 
 
 class SimulatedRuntime:
@@ -61,12 +88,8 @@ class SimulatedRuntime:
 
     def next_change_at(self) -> float | None:
         self._advance()
-        times = [
-            one.seen_at + second - one.lived_seconds
-            for one in self._containers.values()
-            if one.held_since is None and (second := _next_second(one)) is not None
-        ]
-        return min(times, default=None)
+        at = min((one.next_at for one in self._containers.values()), default=math.inf)
+        return None if at == math.inf else at
 
     def ended(self) -> list[Run]:
         self._advance()
@@ -81,7 +104,7 @@ class SimulatedRuntime:
         now = self._clock.now()
         run = Run(spec, RunState.RUNNING, now, process_id=int(spec.container_id[:6], 16))
         self._pod_limits[spec.sandbox.uid] = pod
-        self._containers[spec.container_id] = _Container(run, model, limits, seen_at=now)
+        self._containers[spec.container_id] = _Container(run, model, limits, now, model.at(0.0))
         self._enforce(self._containers[spec.container_id])
         return run
 
@@ -92,7 +115,7 @@ class SimulatedRuntime:
 
     def set_limits(self, container_id: str, limits: GroupLimits) -> None:
         self._advance()
-        found = self._containers.get(container_id)
+        found = self._as_of_now(container_id)
         if found is not None:
             found.limits = limits
             self._enforce_all(found.run.spec.sandbox.uid)
@@ -100,7 +123,7 @@ class SimulatedRuntime:
     def set_high(self, container_id: str, high_bytes: int | None) -> None:
         """As `memory.high`: a container that wants more is held, until it is raised or taken away."""
         self._advance()
-        found = self._containers.get(container_id)
+        found = self._as_of_now(container_id)
         if found is not None:
             if found.high_bytes is not None and (high_bytes is None or high_bytes > found.high_bytes):
                 # It goes on, and is held anew where even that is not enough.
@@ -114,12 +137,12 @@ class SimulatedRuntime:
 
     def limits(self, container_id: str) -> GroupLimits | None:
         found = self._containers.get(container_id)
-        return found.limits if found is not None and found.run.state is RunState.RUNNING else None
+        return found.limits if found is not None and found.is_running else None
 
     def in_force(self) -> Iterator[tuple[ContainerSpec, GroupLimits]]:
         """What runs, and its limits."""
         for one in self._containers.values():
-            if one.run.state is RunState.RUNNING:
+            if one.is_running:
                 yield one.run.spec, one.limits
 
     def process_id(self, container_id: str) -> int:
@@ -138,8 +161,7 @@ class SimulatedRuntime:
 
     def held_seconds(self, container_id: str) -> float:
         """How long the container was held in all."""
-        self._advance()
-        found = self._containers.get(container_id)
+        found = self._as_of_now(container_id)
         return 0.0 if found is None else found.held_seconds
 
     def holds(self) -> list[tuple[str, float, float | None]]:
@@ -152,27 +174,23 @@ class SimulatedRuntime:
 
     def lowest_memory(self, container_id: str, seconds: float) -> int | None:
         """The least a running container had in use within the last seconds; None where it does not run."""
-        self._advance()
-        one = self._containers.get(container_id)
-        if one is None or one.run.state is not RunState.RUNNING:
+        one = self._as_of_now(container_id)
+        if one is None or not one.is_running:
             return None
         first = one.model.at(max(one.lived_seconds - seconds, 0.0))
         since = [step for step in one.model.steps if first.second < step.second <= one.lived_seconds]
-        return min(self._memory(one), first.memory_bytes, *(step.memory_bytes for step in since))
+        return min(one.memory_bytes, first.memory_bytes, *(step.memory_bytes for step in since))
 
     def usage(self, container_id: str) -> GroupUsage | None:
-        found = self._containers.get(container_id)
-        if found is not None:
-            self._live(found, self._clock.now())
-        if found is None or found.run.state is not RunState.RUNNING:
+        found = self._as_of_now(container_id)
+        if found is None or not found.is_running:
             return None
-        memory = self._memory(found)
-        return GroupUsage(found.cpu_seconds, memory, memory)
+        return GroupUsage(found.cpu_seconds, found.memory_bytes, found.memory_bytes)
 
     def stop(self, container_id: str, *, kill: bool) -> None:
         self._advance()
-        found = self._containers.get(container_id)
-        if found is not None and found.run.state is RunState.RUNNING:
+        found = self._as_of_now(container_id)
+        if found is not None and found.is_running:
             self._end(found, self._clock.now(), signal=_SIGKILL if kill else _SIGTERM)
 
     def forget(self, container_id: str) -> None:
@@ -196,49 +214,51 @@ class SimulatedRuntime:
             return
         self._advanced_to = now
         for one in list(self._containers.values()):
-            self._live(one, now)
+            if one.next_at <= now:
+                self._live(one, now)
+
+    def _as_of_now(self, container_id: str) -> _Container | None:
+        """A container as it is now."""
+        found = self._containers.get(container_id)
+        if found is not None:
+            self._live(found, self._clock.now())
+        return found
 
     def _live(self, one: _Container, now: float) -> None:
         """Let a container live until now, from one step of its model to the next."""
-        while one.run.state is RunState.RUNNING and one.seen_at < now:
-            if one.held_since is not None:
-                one.held_seconds += now - one.seen_at
-                one.seen_at = now
-                return
+        while one.next_at <= now:
             second = _next_second(one)
-            at = None if second is None else one.seen_at + second - one.lived_seconds
-            until = now if at is None else min(at, now)
-            one.cpu_seconds += self._cpu(one) * (until - one.seen_at) / 1000
-            if second is None or at is None or at > now:
-                one.lived_seconds += until - one.seen_at
-                one.seen_at = until
-            else:
-                one.lived_seconds, one.seen_at = second, at
-                self._enforce(one)
+            one.live(one.next_at)
+            one.lived_seconds = second
+            self._enforce(one)
+        one.live(now)
 
     def _enforce_all(self, pod_uid: str) -> None:
         for one in list(self._containers.values()):
-            if one.run.spec.sandbox.uid == pod_uid and one.run.state is RunState.RUNNING:
+            if one.run.spec.sandbox.uid == pod_uid and one.is_running:
+                one.live(self._clock.now())
                 self._enforce(one)
 
     def _enforce(self, one: _Container) -> None:
-        """End, kill or hold a container, as its demand and its limits have it now."""
-        now = one.seen_at
+        """Know what a container wants now and what comes next, and end, kill or hold it as its limits have it."""
+        one.step = one.model.at(one.lived_seconds)
+        self._judge(one, one.seen_at)
+        goes_on = one.is_running and one.held_since is None
+        one.next_at = one.seen_at + _next_second(one) - one.lived_seconds if goes_on else math.inf
+
+    def _judge(self, one: _Container, now: float) -> None:
         if one.model.seconds is not None and one.lived_seconds >= one.model.seconds and one.held_since is None:
             self._end(one, now, exit_code=one.model.exit_code)
             return
-        wanted = one.model.at(one.lived_seconds).memory_bytes
-        if one.high_bytes is not None and wanted > one.high_bytes:
+        if one.high_bytes is not None and one.step.memory_bytes > one.high_bytes:
             if one.held_since is None:
                 one.held_since = now
                 self._held[one.run.spec.container_id] = None
                 one.high_events += 1
                 self.on_high(one.run.spec.container_id)
-            wanted = one.high_bytes
         else:
             self._let_go(one, now)
-        one.memory_peak = max(one.memory_peak, wanted)
-        if one.limits.memory_limit_bytes is not None and wanted > one.limits.memory_limit_bytes:
+        if one.limits.memory_limit_bytes is not None and one.memory_bytes > one.limits.memory_limit_bytes:
             self._end(one, now, signal=_SIGKILL, oom_killed=True)
             return
         self._enforce_pod(one, now)
@@ -249,9 +269,9 @@ class SimulatedRuntime:
         if most is None:
             return
         used = sum(
-            self._memory(other)
+            other.memory_bytes
             for other in self._containers.values()
-            if other.run.spec.sandbox.uid == uid and other.run.state is RunState.RUNNING
+            if other.run.spec.sandbox.uid == uid and other.is_running
         )
         if used > most:
             self._end(one, now, signal=_SIGKILL, oom_killed=True)
@@ -268,6 +288,7 @@ class SimulatedRuntime:
             oom_killed=oom_killed,
             process_id=0,
         )
+        one.next_at = math.inf
         self._let_go(one, at)
         self._ended.append(one.run)
         self.on_change()
@@ -280,20 +301,8 @@ class SimulatedRuntime:
             # What comes next in its model was as far away as the hold.
             self.on_change()
 
-    def _memory(self, one: _Container) -> int:
-        wanted = one.model.at(one.lived_seconds).memory_bytes
-        return wanted if one.high_bytes is None else min(wanted, one.high_bytes)
 
-    def _cpu(self, one: _Container) -> int:
-        wanted = one.model.at(one.lived_seconds).cpu_millicores
-        most = one.limits.cpu_limit_millicores
-        return wanted if most is None else min(wanted, most)
-
-
-def _next_second(one: _Container) -> float | None:
-    """The second of its life in which something happens to a container by itself."""
-    if one.run.state is not RunState.RUNNING:
-        return None
+def _next_second(one: _Container) -> float:
+    """The second of its life in which something happens to a container by itself; infinite for never."""
     step = one.model.after(one.lived_seconds)
-    seconds = [at for at in (one.model.seconds, step.second if step is not None else None) if at is not None]
-    return min(seconds, default=None)
+    return min(math.inf if one.model.seconds is None else one.model.seconds, math.inf if step is None else step.second)
