@@ -21,7 +21,7 @@ from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
 from actuator.settings import ActuatorSettings
 from actuator.shrinking import Done, ShrinkStep
 from actuator.spikes import Accepted, AskApi, Refused, Tell
-from actuator.table import Known, Locate, Standing, standings, target_key
+from actuator.table import Locate, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
 from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
 from elastipod.backoff import Backoff
@@ -102,7 +102,7 @@ class Actuator:
             decode_pod,
             clock,
             field_selector=f"spec.nodeName={settings.node_name}",
-            on_change=self._note_change,
+            on_change=self._note_pod,
         )
         self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_policy)
         self._direct, self._lower = direct, lower
@@ -114,10 +114,13 @@ class Actuator:
             _decode_elastic_node,
             clock,
             field_selector=f"metadata.name={settings.node_name}",
-            on_change=self._note_change,
+            on_change=lambda *_: self.wake.set(),
         )
-        self._standings: dict[tuple[str, str], Standing] = {}
-        self._known: Known = {}
+        self._by_uid: dict[str, Pod] = {}
+        self._undecided: dict[str, None] = {}
+        """UIDs of pods to decide about: what is known of the others still holds."""
+        self._standings: dict[str, list[Standing]] = {}
+        """By the UID of the pod."""
         self._targets: dict[str, Target] = {}
         self._watched: set[str] = set()
         """Of these, those whose events are listened to."""
@@ -128,7 +131,7 @@ class Actuator:
         """Raised, and to be asked of the API when their leap is over (v1)."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
-        self._changed, self._is_complete = True, False
+        self._is_complete = False
         watcher.on_outcome = self._outcome_from_anywhere
 
     async def watch(self) -> None:
@@ -153,8 +156,7 @@ class Actuator:
             if self._lacks():
                 await self._teller.tell_node(self._status())
             return
-        if self._changed:
-            self._changed = False
+        if self._undecided or not self._is_complete:
             self._decide()
         self._adopt_raises()
         self._ask_again()
@@ -194,25 +196,33 @@ class Actuator:
         return msgspec.structs.replace(status, allocated=report.allocated or None, actual=report.actual or None)
 
     def _decide(self) -> None:
-        """Who is protected, and what is new of it."""
-        found = standings(
-            self._pods.items.values(),
-            self._policies.items.values(),
-            self._settings,
-            self._located,
-            self._leases.memos,
-            self._known,
-        )
-        self._standings = {(one.pod, one.container): one for one in found}
+        """Who is protected of the pods that are new or another, and what is new of it."""
+        policies = list(self._policies.items.values())
+        found: list[Standing] = []
+        for uid in self._undecided:
+            self._standings.pop(uid, None)
+            if uid in self._by_uid:
+                told = standings(self._by_uid[uid], policies, self._settings, self._located, self._leases.memos)
+                self._standings[uid] = told
+                found += told
         wanted = {one.target.key: one.target for one in found if one.target is not None}
-        ended = [key for key in self._targets if key not in wanted]
+        ended = [
+            key for key, target in self._targets.items() if target.pod_uid in self._undecided and key not in wanted
+        ]
         fresh = {key: target for key, target in wanted.items() if self._targets.get(key) != target}
         try:
             self._leases.renew(fresh, ended, self._targets)
         except OSError:
-            self._changed = True
             log.warning("no lease, no hold", problem=self._leases.problem, containers=len(fresh))
             return
+        # A new container's group appears a moment after its status.
+        self._undecided = {
+            uid: None
+            for uid in self._undecided
+            if any(one.reason is Reason.NOT_RUNNING for one in self._standings.get(uid, ()))
+        }
+        if self._undecided:
+            self._clock_again()
         for key in ended:
             self._forget(key)
         for key, target in wanted.items():
@@ -225,8 +235,6 @@ class Actuator:
             self._watcher.complete()
             # The guard raises until it has seen that we are there.
             self._clock_again()
-        if any(one.reason is Reason.NOT_RUNNING for one in found):
-            self._clock_again()
 
     def _located(self, pod: Pod, container: Container) -> tuple[str, str] | None:
         known = self._targets.get(target_key(pod, container))
@@ -234,10 +242,9 @@ class Actuator:
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """Facts about a pod: per container whether it is protected, why not, and what became of its last spike."""
-        containers = {}
-        for (pod, container), standing in self._standings.items():
-            if pod == key:
-                containers[container] = self._facts(standing)
+        pod = self._pods.items.get(key)
+        told = self._standings.get(pod.uid, ()) if pod is not None else ()
+        containers = {one.container: self._facts(one) for one in told}
         if not containers:
             return None
         return {
@@ -299,10 +306,12 @@ class Actuator:
                 self._told[key] = (self._clock.now(), outcome)
                 log.warning("container not protected", container=key, error=message)
             case Gone():
-                self._targets.pop(key, None)
+                target = self._targets.pop(key, None)
                 self._watched.discard(key)
                 self._leaping.discard(key)
-                self._note_change()
+                if target is not None:
+                    self._undecided[target.pod_uid] = None
+                self.wake.set()
             case Watched():
                 self._watched.add(key)
 
@@ -345,7 +354,8 @@ class Actuator:
         try:
             self._leases.note(target, ours=ours, pending=pending, rescued=rescued)
         except OSError as error:
-            self._changed = True
+            # It is written with the next decision.
+            self._undecided[target.pod_uid] = None
             log.warning("rescue not recorded", container=key, error=str(error))
 
     def _on_answer(self, key: str, answer: Accepted | Refused) -> None:
@@ -376,12 +386,10 @@ class Actuator:
                 self._asker.ask(key, pending, partial(self._find, key))
 
     def _find(self, key: str) -> tuple[Pod, Container] | None:
-        for pod in self._pods.items.values():
-            if key.startswith(pod.uid):
-                for container in pod.sized_containers:
-                    if target_key(pod, container) == key:
-                        return pod, container
-        return None
+        pod = self._by_uid.get(key.partition("/")[0])
+        if pod is None:
+            return None
+        return next(((pod, one) for one in pod.sized_containers if target_key(pod, one) == key), None)
 
     def _forget(self, key: str) -> None:
         self._targets.pop(key, None)
@@ -392,17 +400,22 @@ class Actuator:
         self._told.pop(key, None)
         self._accepted.pop(key, None)
 
-    def _note_change(self, *_: object) -> None:
-        self._changed = True
+    def _note_pod(self, _key: str, old: Pod | None, new: Pod | None) -> None:
+        if old is not None:
+            self._by_uid.pop(old.uid, None)
+            self._undecided[old.uid] = None
+        if new is not None:
+            self._by_uid[new.uid] = new
+            self._undecided[new.uid] = None
         self.wake.set()
 
     def _note_policy(self, *_: object) -> None:
-        self._known.clear()
-        self._note_change()
+        self._undecided.update(dict.fromkeys(self._by_uid))
+        self.wake.set()
 
     def _clock_again(self) -> None:
-        """A new container's group appears a moment after its status: look again soon."""
-        asyncio.get_running_loop().call_later(1.0, self._note_change)
+        """Look again soon."""
+        asyncio.get_running_loop().call_later(1.0, self.wake.set)
 
     def _status(self) -> ElasticNodeStatus:
         mode = "Hold" if self._watcher.holds else "Raise"

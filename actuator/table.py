@@ -1,9 +1,9 @@
-"""Which containers of a node are protected, and within which bounds.
+"""Which containers of a pod are protected, and within which bounds.
 
-Owns the way from pods and policies to targets, and the reason for each container that is left out. Opens nothing.
+Owns the way from a pod and the policies to targets, and the reason for each container that is left out. Opens nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,7 +43,6 @@ class Memo:
 class Standing:
     """Where a container stands: under protection, or why not."""
 
-    pod: str
     container: str
     target: Target | None = None
     reason: Reason | None = None
@@ -55,40 +54,13 @@ def target_key(pod: Pod, container: Container) -> str:
     return f"{pod.uid}/{container.name}/{container.container_id.rpartition('/')[2]}"
 
 
-Known = dict[str, tuple[Pod, list[Memo | None], list[Standing]]]
-"""What was found for each pod, and by what of it."""
-
-
 def standings(
-    pods: Iterable[Pod],
-    policies: Iterable[ElasticPolicy],
-    settings: ActuatorSettings,
-    locate: Locate,
-    memos: Mapping[str, Memo],
-    known: Known | None = None,
+    pod: Pod, policies: Sequence[ElasticPolicy], settings: ActuatorSettings, locate: Locate, memos: Mapping[str, Memo]
 ) -> list[Standing]:
-    """Each container with a memory limit that runs. `known` spares pods of which nothing changed; policies the same."""
-    stated = list(policies)
-    before, now = dict(known or {}), {} if known is None else known
-    now.clear()
+    """Each container of the pod with a memory limit that runs."""
     found: list[Standing] = []
-    for pod in pods:
-        if not pod.is_running or pod.is_windows:
-            continue
-        remembered = [memos.get(target_key(pod, one)) for one in pod.sized_containers]
-        last = before.get(pod.uid)
-        if last is None or last[0] is not pod or last[1] != remembered:
-            last = (pod, remembered, _standings_of(pod, stated, settings, locate, memos))
-        if all(one.reason is not Reason.NOT_RUNNING for one in last[2]):
-            now[pod.uid] = last
-        found += last[2]
-    return found
-
-
-def _standings_of(
-    pod: Pod, policies: list[ElasticPolicy], settings: ActuatorSettings, locate: Locate, memos: Mapping[str, Memo]
-) -> list[Standing]:
-    found: list[Standing] = []
+    if not pod.is_running or pod.is_windows:
+        return found
     policy = effective_policy(pod, workload_told_by(pod), policies, settings.ceiling)
     most, problem = _stated_most(pod)
     problems = "; ".join((*policy.problems, *((problem,) if problem else ())))
@@ -97,17 +69,15 @@ def _standings_of(
             continue
         reason = _why_not(pod, container, policy)
         if reason is not None:
-            found.append(Standing(pod.key, container.name, reason=reason, message=problems or policy.spike_source))
+            found.append(Standing(container.name, reason=reason, message=problems or policy.spike_source))
             continue
         groups = locate(pod, container)
         if groups is None:
-            found.append(
-                Standing(pod.key, container.name, reason=Reason.NOT_RUNNING, message="its cgroup was not found")
-            )
+            found.append(Standing(container.name, reason=Reason.NOT_RUNNING, message="its cgroup was not found"))
             continue
         memo = memos.get(target_key(pod, container), Memo())
         target = _target(pod, container, groups, memo, settings, _least(policy.spike_max_bytes, most))
-        found.append(Standing(pod.key, container.name, target, message=problems))
+        found.append(Standing(container.name, target, message=problems))
     return found
 
 
