@@ -148,7 +148,7 @@ class ResizeAttempts:
             return []
         at = now + self._patience.unseen_seconds
         self._put(attempt, State.REQUESTED, attempt.resize.reason, now, next_at=at, generation=pod.generation)
-        return [LookAgainAt(pod.key, at), *self._seen(pod, now)]
+        return [LookAgainAt(pod.key, at)]
 
     def _failed(self, event: Failed, now: float) -> list[Instruction]:
         attempt = self._attempts.get(event.key)

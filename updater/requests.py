@@ -15,7 +15,7 @@ from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, show_memory
 from elastipod.reasons import Reason
 from elastipod.telemetry import get_logger
-from updater.attempt import Event, Failed, Gone, Wanted
+from updater.attempt import Accepted, Event, Failed, Gone, Seen, Wanted
 from updater.budget import DisruptionBudget, Replicas
 from updater.events import Teller
 from updater.fleet import Fleet
@@ -154,6 +154,10 @@ class Requests:
             self._fleet.ledger.grants.void(pod.uid)
             self._restarting.pop(pod.key, None)
         self._handle(event)
+        newest = self._fleet.pods.get(pod.key)
+        if isinstance(event, Accepted) and newest is not None:
+            # The watch may have been ahead of the answer, and does not tell again what the kubelet did.
+            self._handle(Seen(newest))
 
     async def _put_spec_back(self, key: str, uid: str) -> None:
         event = await self._sender.put_back(key, uid)

@@ -164,7 +164,9 @@ def test_no_pod_is_asked_more_than_twice_in_a_minute() -> None:
     for index in range(2):
         cpu = f"{index + 2}"
         assert attempts.handle(wanted(cpu), NOW + index) == [Send(KEY)]
-        attempts.handle(Accepted(answered(cpu, generation=2 + index, observed=2 + index)), NOW + index)
+        pod = answered(cpu, generation=2 + index, observed=2 + index)
+        attempts.handle(Accepted(pod), NOW + index)
+        attempts.handle(Seen(pod), NOW + index)
     assert attempts.handle(wanted("9"), NOW + 5) == [Tell(KEY, Reason.COOLING_DOWN), LookAgainAt(KEY, NOW + 60)]
     assert attempts.handle(wanted("9"), NOW + 60) == [Send(KEY)]
 

@@ -220,6 +220,17 @@ async def test_after_a_conflict_it_is_planned_again_on_the_newer_pod() -> None:
         assert (len(world.connection.resizes), outcome(world)) == (2, "Done Done")
 
 
+async def test_a_resize_that_is_in_force_before_its_answer_comes_is_done() -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment(), cpu="100m")
+        await world.autoscaler(cpu="1")
+        await world.settle()
+        world.connection.before_answer = [world.kubelet, world.settle]
+        await world.run(kubelet=False)
+        assert outcome(world) == "Done Done"
+
+
 async def test_a_namesake_is_not_resized() -> None:
     async with World() as world:
         await world.node()

@@ -29,6 +29,7 @@ class Recording(DirectConnection):
     resizes: list[tuple[str, Json]]
     failures: list[KubeError]
     before_resize: list[Any]
+    before_answer: list[Any]
 
     async def patch(self, resource: ResourceType, namespace: str | None, name: str, body: bytes, **more: Any) -> bytes:
         if more.get("subresource") == "resize":
@@ -38,7 +39,12 @@ class Recording(DirectConnection):
             self.resizes.append((name, json.loads(body)))
             if self.failures:
                 raise self.failures.pop(0)
-        return await super().patch(resource, namespace, name, body, **more)
+        answer = await super().patch(resource, namespace, name, body, **more)
+        if more.get("subresource") == "resize":
+            for act in self.before_answer:
+                await act()
+            self.before_answer = []
+        return answer
 
 
 class Used:
@@ -75,6 +81,7 @@ class World:
         self.connection.resizes = []
         self.connection.failures = []
         self.connection.before_resize = []
+        self.connection.before_answer = []
         self.lacking = LacksConnection(self.connection, self.clock)
         # No time passes for a watch here, so none says anything without a change.
         self.settings = UpdaterSettings(**{"stale_seconds": 1e9, **settings})
