@@ -17,8 +17,10 @@ from actuator.spikes import MemoryReading
 
 _GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
 _NEAR: Final = 0.7
-_RECLAIMABLE_V1: Final = (b"total_inactive_file", b"total_active_file")
-_RECLAIMABLE_V2: Final = (b"inactive_file", b"active_file", b"slab_reclaimable")
+# What the kernel takes back without harm: file pages, which tmpfs is not, and slab caches.
+RECLAIMABLE_V1: Final = (b"total_inactive_file", b"total_active_file")
+RECLAIMABLE_V2: Final = (b"inactive_file", b"active_file", b"slab_reclaimable")
+_HUGE_V2: Final = (b"anon_thp",)
 
 
 @dataclass
@@ -110,12 +112,13 @@ class KernelMemory:
         try:
             limit, current = self._in_force(files), files.usage.number() or 0
             # memory.stat is dear, and matters near a mark only: none lies below three quarters of its limit.
-            is_near = limit is not None and current >= _NEAR * limit
+            stat = files.stat.read() if limit is not None and current >= _NEAR * limit else b""
             return MemoryReading(
                 current_bytes=current,
                 limit_bytes=limit,
                 high_bytes=files.high.number() if files.high is not None else None,
-                reclaimable_bytes=reclaimable(files.stat.read(), v2=self.holds) if is_near else 0,
+                reclaimable_bytes=amounts(stat, RECLAIMABLE_V2 if self.holds else RECLAIMABLE_V1),
+                huge_bytes=amounts(stat, _HUGE_V2) if self.holds else 0,
                 tasks=(files.tasks.number() or 1) if files.tasks is not None else 1,
             )
         except OSError as error:
@@ -139,8 +142,9 @@ class KernelMemory:
 
     def _in_force(self, files: ContainerFiles) -> int | None:
         """The container's limit, or what its pod's leaves of it: a kubelet that is late lowers the pod's first."""
-        limit, pod = limit_of(files.limit), limit_of(files.pod_limit)
-        if limit is None or pod is None or not files.was_raised or pod >= limit + files.others_bytes:
+        limit = limit_of(files.limit)
+        pod = limit_of(files.pod_limit) if files.was_raised else None
+        if limit is None or pod is None or pod >= limit + files.others_bytes:
             return limit
         return max(pod - files.others_bytes, 0)
 
@@ -173,11 +177,10 @@ def _raise(limit: KeptFile, swap: KeptFile | None, limit_bytes: int) -> None:
     limit.write(str(limit_bytes))
 
 
-def reclaimable(stat: bytes, *, v2: bool) -> int:
-    """Of a memory.stat, what the kernel takes back without harm: file pages, which tmpfs is not, and slab caches."""
-    wanted = _RECLAIMABLE_V2 if v2 else _RECLAIMABLE_V1
+def amounts(stat: bytes, names: tuple[bytes, ...]) -> int:
+    """The sum of these entries of a memory.stat, in bytes; those that lack count nothing."""
     total = 0
-    for name in wanted:
+    for name in names:
         start = stat.find(b"\n" + name + b" ")
         if start < 0 and not stat.startswith(name + b" "):
             continue

@@ -21,6 +21,8 @@ _NEEDED: Final = 0.85
 _CACHE_REST_SECONDS: Final = 1.0
 _STILL_BYTES: Final = MIB
 _LOOKS: Final = 5
+_SLEEP_SECONDS: Final = 2.0
+"""MEMCG_MAX_HIGH_DELAY_JIFFIES."""
 _NODES_SHARE: Final = 0.6
 """The share of a hold's time that is left to a node which raises."""
 RUNGS: Final = 5
@@ -68,6 +70,8 @@ class MemoryReading:
     limit_bytes: int | None
     high_bytes: int | None = None
     reclaimable_bytes: int = 0
+    huge_bytes: int = 0
+    """What of it lies in huge pages, near a mark (v2)."""
     tasks: int = 1
     oom_kills: int = 0
 
@@ -77,12 +81,16 @@ class MemoryReading:
         return max(self.current_bytes - self.reclaimable_bytes, 0)
 
 
-def seconds_to_kill(high_bytes: int, max_bytes: int, tasks: int = 1) -> float:
-    """How long tasks that allocate at full speed take from `high` to `max` in the kernel's throttle."""
+def seconds_to_kill(high_bytes: int, max_bytes: int, tasks: int = 1, *, huge_pages: bool = False) -> float:
+    """How long tasks that allocate at full speed take from `high` to `max` in the kernel's throttle.
+
+    Charges of huge pages pass it until small ones follow, so that one sleep of a task is all that is sure.
+    """
     if high_bytes <= 0:
         return 0.0
     x = max(max_bytes - high_bytes, 0) / high_bytes
-    return 85 * x**3 * (high_bytes / MIB) / max(tasks, 1)
+    seconds = 85 * x**3 * (high_bytes / MIB) / max(tasks, 1)
+    return min(seconds, _SLEEP_SECONDS) if huge_pages else seconds
 
 
 def gap(limit_bytes: int, rules: SpikeRules, tasks: int = 1) -> int:
@@ -357,7 +365,7 @@ class SpikeGuard:
             return self._calm(now)
         if reading.needed_bytes < _NEEDED * mark:
             return self._cache(reading, now)
-        self._kill_seconds = seconds_to_kill(mark, limit, reading.tasks)
+        self._kill_seconds = seconds_to_kill(mark, limit, reading.tasks, huge_pages=reading.huge_bytes > 0)
         return self._need(reading, mark, limit, now)
 
     def mark(self, limit_bytes: int, tasks: int = 1) -> int:

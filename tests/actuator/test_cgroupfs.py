@@ -5,7 +5,7 @@ import pytest
 
 from actuator.cgroup import CgroupWrite
 from actuator.cgroupfs import BadGroup, CgroupFs, NoCgroups
-from actuator.kernelmemory import KernelMemory, reclaimable
+from actuator.kernelmemory import RECLAIMABLE_V1, RECLAIMABLE_V2, KernelMemory, amounts
 from actuator.nodehands import NodeHands
 from elastipod.localcluster.node.hands import CgroupHands, GroupLimits, GroupUsage
 from tests.actuator.trees import GROUP, MIB, POD, target, v2_tree
@@ -173,7 +173,23 @@ def test_a_file_that_holds_no_number_is_an_error_and_stops_no_sweep(tmp_path: Pa
 
 def test_what_can_be_reclaimed_is_file_pages_and_not_tmpfs() -> None:
     v1 = b"cache 99\nrss 5\ninactive_file 7\ntotal_inactive_file 30\ntotal_active_file 4\ntotal_unevictable 0\n"
-    assert reclaimable(v1, v2=False) == 34
+    assert amounts(v1, RECLAIMABLE_V1) == 34
     v2 = b"anon 5\nfile 99\nshmem 60\ninactive_file 30\nactive_file 4\nslab_reclaimable 2\nslab_unreclaimable 9"
-    assert reclaimable(v2, v2=True) == 36
-    assert reclaimable(b"", v2=True) == 0
+    assert amounts(v2, RECLAIMABLE_V2) == 36
+    assert amounts(b"", RECLAIMABLE_V2) == 0
+
+
+def test_huge_pages_are_told_near_a_mark(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg")
+    memory = KernelMemory(CgroupFs(root))
+    memory.open(target())
+    (root / GROUP / "memory.stat").write_text("anon 90\nanon_thp 4194304\nfile_thp 0\n")
+    (root / GROUP / "memory.max").write_text(f"{100 * MIB}\n")
+    (root / GROUP / "memory.current").write_text(f"{80 * MIB}\n")
+    near = memory.reading(GROUP)
+    (root / GROUP / "memory.current").write_text(f"{10 * MIB}\n")
+    far = memory.reading(GROUP)
+    memory.close_all()
+    assert near is not None
+    assert far is not None
+    assert (near.huge_bytes, far.huge_bytes) == (4 * MIB, 0)

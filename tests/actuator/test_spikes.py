@@ -273,11 +273,11 @@ def test_on_v2_a_second_raise_is_written_at_once_when_the_first_is_in_force() ->
     assert WriteLimit(asked.limit_bytes) in one.handle(Accepted(asked.limit_bytes), 0.21)
 
 
-def left_to_node(hold_seconds: float = 5.0) -> tuple[SpikeGuard, int]:
+def left_to_node(hold_seconds: float = 5.0, seen: Seen = FULL_FOR_NODE) -> tuple[SpikeGuard, int]:
     """A guard whose raise the API accepted at 0.1, and that limit."""
     rules = SpikeRules(node_raises=True, gap_fraction=0.2, hold_seconds=hold_seconds)
     one = SpikeGuard(rules, holds=True, spec_bytes=LIMIT, ceiling_bytes=400 * MIB)
-    one.handle(FULL_FOR_NODE, 0.0)
+    one.handle(seen, 0.0)
     [asked] = one.handle(Granted(64 * MIB), 0.0)
     assert isinstance(asked, AskApi)
     assert one.handle(Accepted(asked.limit_bytes), 0.1) == []
@@ -296,6 +296,14 @@ def test_where_the_node_raises_too_late_the_cgroup_goes_first_and_before_the_hol
     one, asked = left_to_node()
     assert one.handle(FULL_FOR_NODE, 2.9) == []
     assert WriteLimit(asked) in one.handle(FULL_FOR_NODE, 3.0)
+
+
+def test_huge_pages_leave_the_node_a_part_of_one_sleep() -> None:
+    """Killed after 6.5 s behind a hold of 20 MiB (Linux 6.1), where small pages would have taken minutes."""
+    seen = Seen(MemoryReading(LIMIT, LIMIT, LIMIT * 4 // 5, huge_bytes=2 * MIB))
+    one, asked = left_to_node(hold_seconds=30.0, seen=seen)
+    assert one.handle(seen, 1.1) == []
+    assert WriteLimit(asked) in one.handle(seen, 1.2)
 
 
 def test_what_the_node_does_not_come_to_is_asked_again_a_little_higher() -> None:

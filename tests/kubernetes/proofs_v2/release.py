@@ -1,6 +1,9 @@
 """The actuator alone, installed by the chart on the node in the virtual machine."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -41,6 +44,17 @@ class NodeRelease(Elastipod):
     def wait_ready(self) -> None:
         wait_for(partial(self.cluster.calls.get, DAEMON_SET), self.cluster.longest_seconds, "the actuator is ready",
                  _is_rolled_out)  # fmt: skip
+
+    @contextmanager
+    def huge_pages(self, mode: str) -> Iterator[None]:
+        """With the node's huge pages `always` or `madvise`; as they were at the end."""
+        setting = "/sys/kernel/mm/transparent_hugepage/enabled"
+        before = re.findall(r"\[(\w+)\]", self.cluster.in_node(f"cat {setting}"))[0]
+        self.cluster.in_node(f"echo {mode} > {setting}")
+        try:
+            yield
+        finally:
+            self.cluster.in_node(f"echo {before} > {setting}")
 
     def kill(self, container: str) -> str:
         """A command for the node that kills a container of the actuator's pod."""

@@ -15,9 +15,8 @@ def test_without_elastipod_a_spike_is_killed(alone: Outcome) -> None:
 
 @pytest.mark.parametrize("pages", ["always", "madvise"])
 def test_every_spike_is_carried(release: NodeRelease, pages: str, tell: Tell) -> None:
-    release.cluster.in_node(f"echo {pages} > /sys/kernel/mm/transparent_hugepage/enabled")
     names = [f"{pages}-{number}" for number in range(SPIKES)]
-    with leaps(release.cluster, *names) as found:
+    with release.huge_pages(pages), leaps(release.cluster, *names) as found:
         release.wait_protected(names)
         groups = []
         for two in zip(found[::2], found[1::2], strict=True):
