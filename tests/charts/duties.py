@@ -30,6 +30,7 @@ SETTINGS: Final[Json] = {
         "checkpointGcSeconds": 1,
     },
     "updater": {"coolDownSeconds": 1, "stepSeconds": 1, "usageFreshSeconds": 600},
+    "admission": {"canarySeconds": 1},
     "actuator": {"intervalSeconds": 1},
 }
 """In seconds what takes minutes."""

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from elastipod.process import ProcessSettings
 from tests.charts.pages import SCHEMA, SETTINGS
-from tests.charts.rendering import COMPONENTS, Manifests, Refused, containers, needs_helm, render, rules
+from tests.charts.rendering import COMPONENTS, NAMESPACE, Manifests, Refused, containers, needs_helm, render, rules
 from tests.charts.strategies import values
+from updater.admission.canary import CANARY
 
 Json = dict[str, Any]
 pytestmark = needs_helm
@@ -202,14 +203,33 @@ def test_of_the_host_only_the_trees_of_its_pods_are_mounted(cgroup: Json, direct
 
 
 def test_new_pods_are_sent_to_the_webhook_only_from_where_they_may_be_sized() -> None:
-    webhook = render({"protectedNamespaces": ["kube-system", "vault"]}).one("MutatingWebhookConfiguration")["webhooks"][
-        0
-    ]
+    manifests = render({"protectedNamespaces": ["kube-system", "vault"]})
+    webhook = manifests.one("MutatingWebhookConfiguration")["webhooks"][0]
     (out,) = webhook["namespaceSelector"]["matchExpressions"]
     assert out["operator"] == "NotIn"
     assert set(out["values"]) == {"elastipod", "elastipod-node", "kube-system", "vault"}
     assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["sideEffects"]) == ("Ignore", 2, "None")
     assert webhook["clientConfig"]["caBundle"]
+
+
+@pytest.mark.parametrize("case", ["defaults", "cert-manager", "own certificate"])
+def test_what_shows_the_webhooks_effect_goes_the_way_of_new_pods_and_nothing_else_does(case: str) -> None:
+    own = {"webhook": {"failurePolicy": "Fail", "timeoutSeconds": 7}}
+    manifests = render({"admission": {**CASES[case].get("admission", {}), **own}})
+    pods, canary = manifests.one("MutatingWebhookConfiguration")["webhooks"]
+    shared = set(canary) - {"name", "failurePolicy", "rules", "namespaceSelector", "objectSelector"}
+    assert {"clientConfig", "timeoutSeconds", "sideEffects"} < shared
+    assert {key: canary[key] for key in shared} == {key: pods[key] for key in shared}
+    assert ("caBundle" in canary["clientConfig"]) is (case != "cert-manager")
+    assert (canary["failurePolicy"], pods["failurePolicy"]) == ("Ignore", "Fail")
+    (rule,) = canary["rules"]
+    assert (rule["resources"], rule["operations"]) == (["configmaps"], ["CREATE"])
+    assert canary["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
+    assert canary["objectSelector"] == {"matchExpressions": [{"key": CANARY, "operator": "Exists"}]}
+    (asks,) = (one["value"] for one in env(manifests, "admission") if one["name"] == "ELASTIPOD_CANARY_NAMESPACE")
+    (role,) = manifests.of("Role", "-admission-own")
+    assert asks == role["metadata"]["namespace"] == NAMESPACE
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
 
 
 @pytest.mark.parametrize("seconds", [0, 20])
@@ -239,6 +259,11 @@ def test_two_releases_do_not_meet_in_what_is_cluster_wide() -> None:
 def test_what_is_switched_off_leaves_nothing(component: str) -> None:
     for one in render({component: {"enabled": False}}):
         assert one["metadata"]["labels"]["app.kubernetes.io/component"] != component
+
+
+def env(manifests: Manifests, component: str) -> list[Json]:
+    found: list[Json] = containers(manifests.pods()[component])[-1]["env"]
+    return found
 
 
 def host_paths(pod: Json) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from elastipod.kube.resources import ResourceType
+from elastipod.kube.resources import PODS, ResourceType
 from elastipod.kube.rows import BadObject
 from elastipod.telemetry import get_logger
 from updater.admission.review import Review, read_pod
@@ -46,7 +46,7 @@ class NewPods:
                     put(f"{namespace}/{number}", None, decode(raw))
                 except BadObject as bad:
                     log.warning("object left out", resource=resource.plural, error=str(bad))
-        review = Review("", "", is_new_pod=True, namespace=namespace, raw=msgspec.Raw(msgspec.json.encode(pod)))
+        review = Review("", "", PODS.plural, namespace=namespace, raw=msgspec.Raw(msgspec.json.encode(pod)))
         new = read_pod(review)
         workload, _ = fleet.workload_of(new.pod)
         return decided(new, fleet, workload)[1]

@@ -48,14 +48,14 @@ class _Review(Json, frozen=True):
     request: _Question
 
 
-class _NewMeta(MetaShape, frozen=True):
-    """A new pod may have no name yet."""
+class NewMeta(MetaShape, frozen=True):
+    """A new object may have no name yet."""
 
     name: str = ""
 
 
 class _NewPod(PodShape, frozen=True):
-    metadata: _NewMeta = _NewMeta(name="")
+    metadata: NewMeta = NewMeta()
 
 
 _reviews: Final = msgspec.json.Decoder(_Review)
@@ -67,11 +67,12 @@ class BadReview(ValueError):
 
 
 class Review(Struct, frozen=True, gc=False):
-    """The question: a uid to answer by, and the pod where it is about a new one."""
+    """The question: a uid to answer by, and the object where it is about a new one of the core group."""
 
     uid: str
     api_version: str
-    is_new_pod: bool = False
+    new: str = ""
+    """Of which kind, in the plural."""
     namespace: str = ""
     raw: msgspec.Raw = msgspec.Raw()
 
@@ -92,13 +93,9 @@ def read_review(body: bytes) -> Review:
     if found.kind != "AdmissionReview" or not found.api_version.startswith(_GROUP):
         raise BadReview(f"{found.api_version[:63]} {found.kind[:63]} is no AdmissionReview of {_GROUP}v1")
     asked, what = found.request, found.request.resource
-    is_new_pod = (
-        found.api_version == f"{_GROUP}v1"
-        and asked.operation == "CREATE"
-        and (what.group, what.version, what.resource) == ("", "v1", "pods")
-        and not asked.sub_resource
-    )
-    return Review(asked.uid, found.api_version, is_new_pod, asked.namespace, asked.object)
+    is_new = found.api_version == f"{_GROUP}v1" and asked.operation == "CREATE" and not asked.sub_resource
+    new = what.resource if is_new and (what.group, what.version) == ("", "v1") else ""
+    return Review(asked.uid, found.api_version, new, asked.namespace, asked.object)
 
 
 def read_pod(review: Review) -> NewPod:
@@ -160,10 +157,13 @@ def patch_of(new: NewPod, sizing: Sizing, autoscaler: str, by_autoscaler: list[s
     if upstream:
         annotations["vpaUpdates"] = f"Pod resources updated by {autoscaler}: {'; '.join(upstream)}"
         annotations["vpaObservedContainers"] = ", ".join(one.name for one in new.shape.spec.containers)
-    if new.shape.metadata.annotations is None:
-        patch.append(_add("/metadata/annotations", {}))
-    patch += [_add(f"/metadata/annotations/{key.replace('/', '~1')}", text) for key, text in annotations.items()]
-    return patch
+    return patch + annotate(new.shape.metadata, annotations)
+
+
+def annotate(meta: MetaShape, annotations: dict[str, str]) -> list[dict[str, Any]]:
+    """The JSON Patch that adds these to an object's annotations."""
+    first = [_add("/metadata/annotations", {})] if meta.annotations is None else []
+    return first + [_add(f"/metadata/annotations/{key.replace('/', '~1')}", text) for key, text in annotations.items()]
 
 
 class _Change(Struct, frozen=True, gc=False):

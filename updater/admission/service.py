@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.resources import CONFIG_MAPS, PODS
 from elastipod.kube.rows import BadObject
 from elastipod.loop import NotReady
 from elastipod.pods import Pod, Workload
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
+from updater.admission.canary import Canary, mark
 from updater.admission.certificates import Certificates
 from updater.admission.review import NewPod, Review, answer, patch_of, read_pod, read_review
 from updater.admission.settings import AdmissionSettings
@@ -68,6 +70,7 @@ class Admission:
         metrics = metrics or Metrics()
         self.certificates = Certificates(Path(self.settings.certificate_folder), clock, metrics)
         self.webhook = Webhook(self.admit, self.settings.request_seconds, metrics)
+        self.canary = Canary(connection, clock, self.settings, metrics)
         self._clock = clock
         self._fleet = Fleet(self.settings.recommender_names, self.settings.namespaces_off)
         self._watching = Watching(connection, clock, self._fleet)
@@ -79,11 +82,13 @@ class Admission:
         )
 
     async def watch(self) -> None:
-        """Keep the view and the certificate fresh, and answer, for ever."""
+        """Keep the view and the certificate fresh, answer, and look whether that has effect, for ever."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watching.run())
                 group.create_task(self._listen())
+                if self.settings.canary_namespace:
+                    group.create_task(self.canary.run())
         finally:
             await self.webhook.stop()
 
@@ -103,7 +108,9 @@ class Admission:
     async def admit(self, body: bytes) -> bytes:
         """The answer to a review. Raises BadReview."""
         review = read_review(body)
-        if not review.is_new_pod:
+        if review.new == CONFIG_MAPS.plural:
+            return answer(review, patch=mark(review.raw))
+        if review.new != PODS.plural:
             return answer(review)
         began = self._clock.monotonic()
         try:

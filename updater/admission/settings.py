@@ -1,5 +1,6 @@
 """What can be set for the admission webhook."""
 
+import re
 from dataclasses import dataclass
 
 
@@ -23,11 +24,17 @@ class AdmissionSettings:
     """A request that takes longer is given up, and the pod is created as its template says."""
     owner_wait_seconds: float = 0.25
     """How long a pod waits for its owner, which may be younger than what we have heard of the cluster."""
+    canary_namespace: str = ""
+    """Where a ConfigMap is created as a dry run, to see whether it comes back patched; empty for none."""
+    canary_seconds: float = 60.0
+    """How often such a dry run is made."""
 
     def __post_init__(self) -> None:
-        for name in ("interval_seconds", "request_seconds"):
+        for name in ("interval_seconds", "request_seconds", "canary_seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0")
+        if not re.fullmatch(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?", self.canary_namespace, re.ASCII):
+            raise ValueError(f"canary_namespace is {self.canary_namespace!r}, which no namespace can be called")
         if not 0 <= self.webhook_port <= 65_535:
             raise ValueError(f"webhook_port is {self.webhook_port}; it can be 0 to 65535")
         if not 0 <= self.owner_wait_seconds < self.request_seconds:

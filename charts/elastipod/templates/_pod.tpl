@@ -61,6 +61,7 @@ affinity:
 {{- if eq $component "admission" -}}
 {{- $_ := set $settings "webhookPort" $own.port -}}
 {{- $_ := set $settings "certificateFolder" "/etc/elastipod/tls" -}}
+{{- $_ := set $settings "canaryNamespace" $root.Release.Namespace -}}
 {{- end -}}
 {{- if eq $component "actuator" -}}
 {{- $_ := set $settings "stateFolder" "/state/actuator" -}}

@@ -1,6 +1,6 @@
 {{/*
 What each component may do: what its code calls, and no more. Rules of objects that lie in namespaces, then of those
-that do not, which no Role can give.
+that do not, which no Role can give, and of those in the release's own namespace.
 */}}
 
 {{- define "elastipod.rules.recommender" -}}
@@ -116,3 +116,30 @@ that do not, which no Role can give.
   verbs: [get]
 {{- end }}
 {{- end -}}
+
+{{- define "elastipod.ownRules.recommender" -}}
+{{ include "elastipod.leaderRules" "recommender" }}
+{{- end -}}
+
+{{- define "elastipod.ownRules.updater" -}}
+{{ include "elastipod.leaderRules" "updater" }}
+{{- end -}}
+
+{{- define "elastipod.leaderRules" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [elastipod-{{ . }}]
+  verbs: [get, patch]
+# The name of what is created is not known to RBAC.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+{{- end -}}
+
+{{- define "elastipod.ownRules.admission" -}}
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
+{{- end -}}
+
+{{- define "elastipod.ownRules.actuator" -}}{{- end -}}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tests import build
 from tests.updater.admission.world import World, new_pod, review_json
+from updater.admission.canary import CANARY
 from updater.admission.review import BadReview
 
 CASES: Final = int(os.environ.get("ELASTIPOD_FUZZ_CASES", "2000"))
@@ -32,7 +33,9 @@ def _reviews(owner: Any) -> list[Any]:
         new_pod(owner, containers=both, annotations=stated),
         new_pod(owner, resources={"requests": {"cpu": "1"}}),
     ]
-    return [review_json(pod) for pod in pods]
+    config_map = {"metadata": {"labels": {CANARY: "ab12"}, "annotations": {"kept": "yes"}}}
+    resource = {"group": "", "version": "v1", "resource": "configmaps"}
+    return [*(review_json(pod) for pod in pods), review_json(config_map, resource=resource)]
 
 
 def _spoilt(review: Any, draw: random.Random) -> bytes:
