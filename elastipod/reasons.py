@@ -47,10 +47,7 @@ class Reason(StrEnum):
     MIN_REPLICAS = "MinReplicas", "fewer replicas are alive than the policy asks for"
     DISRUPTION_BUDGET = "DisruptionBudget", "as many pods of the workload are disturbed as is allowed at once"
     STALE_DATA = "StaleData", "what is known of the cluster is too old to act on"
-    NOT_PATCHED = (
-        "NotPatched",
-        "what is created comes back without the webhook's patch, so new pods keep their own size",
-    )
+    NOT_PATCHED = "NotPatched", "the webhook has no effect: what is created comes back without its patch"
 
     # What cut a size down or lifted it.
     CAPPED_BY_MAX = "CappedByMax", "the policy's maxAllowed is lower"

@@ -1,4 +1,6 @@
-"""An actuator may touch its own node only, and the updater no protected namespace: the API server sees to it."""
+"""An actuator may touch its own node only, the updater no protected namespace, and the webhook keeps nothing: the API
+server sees to it.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -135,3 +137,18 @@ def test_an_actuator_reports_of_its_own_node_only(site: Site, actuator: Calls) -
     assert "own node" in said["message"]
     spec: Json = {"spec": {"wanted": []}}
     assert actuator.refused("PATCH", f"{ELASTIC_NODES}/{site.own}", spec, MERGE)["reason"] == "Forbidden"
+
+
+def test_what_the_webhook_creates_is_a_config_map_of_its_own_namespace_and_never_kept(site: Site) -> None:
+    webhook = site.calls_of("admission")
+    body = {"metadata": {"generateName": "elastipod-canary-"}}
+    own, foreign = (f"/api/v1/namespaces/{one}/configmaps" for one in (site.release, site.pods))
+
+    def keep() -> Json:
+        return webhook.call("POST", own, body)[1]
+
+    said = wait_for(keep, 30, "the policy is in force", lambda found: found.get("code") == 403)
+    assert "the webhook creates ConfigMaps as dry runs only" in said["message"]
+    webhook.post(own, body, dryRun="All")
+    assert "cannot create resource" in webhook.refused("POST", foreign, body, dryRun="All")["message"]
+    webhook.close()

@@ -1,14 +1,18 @@
 """The admission webhook as a process of its own, asked by a real API server."""
 
 import base64
+import copy
 import json
 import os
 import queue
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +26,8 @@ from tests.contract.real import CRDS
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.certificates import Authority
 from tests.kubernetes.processes import wait_for
+from tests.localcluster.served import MERGE
+from updater.admission.canary import CANARY
 
 pytestmark = pytest.mark.apiserver
 
@@ -34,6 +40,8 @@ APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
 _START_SECONDS = 30.0
 # A machine that is busy with something else fails no test.
 _PATIENT = ("--interval-seconds=0.05", "--request-seconds=10")
+_CANARY = (f"--canary-namespace={NAMESPACE}", "--canary-seconds=0.2")
+_CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
 class Process:
@@ -45,7 +53,7 @@ class Process:
         self.folder.mkdir()
         self.show("first")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "updater.admission", "--webhook-port=0", *_PATIENT],
+            [sys.executable, "-m", "updater.admission", "--webhook-port=0", *_PATIENT, *_CANARY],
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ
@@ -53,6 +61,7 @@ class Process:
         )
         self._lines: queue.Queue[Json] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
+        self._metrics = f"{self.told('started')['address']}/metrics"
         self.url = f"https://127.0.0.1:{self.told('webhook listens')['port']}/mutate"
 
     def show(self, name: str) -> None:
@@ -68,6 +77,13 @@ class Process:
             line = self._lines.get(timeout=_START_SECONDS)
             if line["event"] == event:
                 return line
+
+    def effect(self) -> float:
+        """Whether the webhook has effect, as its metric says."""
+        with urllib.request.urlopen(self._metrics, timeout=_START_SECONDS) as answer:
+            found = re.search(r"^elastipod_admission_effective (\S+)$", answer.read().decode(), re.MULTILINE)
+        assert found is not None
+        return float(found[1])
 
     def end(self) -> int:
         self._process.send_signal(signal.SIGTERM)
@@ -123,12 +139,9 @@ def process(api_server: ApiServer, owner: Json, tmp_path_factory: pytest.TempPat
 @contextmanager
 def _asked(api_server: ApiServer, process: Process, namespace: str) -> Iterator[None]:
     """While the API server asks it about pods of a namespace: never in the way, and again after another webhook."""
-    configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     authority = base64.b64encode(process.authority.certificate.read_bytes()).decode()
-    webhook = {
-        "name": "pods.elastipod.io",
+    shared = {
         "clientConfig": {"url": process.url, "caBundle": authority},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
         "failurePolicy": "Ignore",
         "sideEffects": "None",
         "reinvocationPolicy": "IfNeeded",
@@ -136,11 +149,19 @@ def _asked(api_server: ApiServer, process: Process, namespace: str) -> Iterator[
         "admissionReviewVersions": ["v1"],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
     }
-    api_server.calls.post(configurations, {"metadata": {"name": f"elastipod-{namespace}"}, "webhooks": [webhook]})
+    pods = {"name": "pods.elastipod.io", "rules": _creating("pods")}
+    asks = {"objectSelector": {"matchExpressions": [{"key": CANARY, "operator": "Exists"}]}}
+    canary = {"name": "canary.elastipod.io", "rules": _creating("configmaps"), **asks}
+    webhooks = [{**shared, **pods}, {**shared, **canary}]
+    api_server.calls.post(_CONFIGURATIONS, {"metadata": {"name": f"elastipod-{namespace}"}, "webhooks": webhooks})
     try:
         yield
     finally:
-        api_server.calls.call("DELETE", f"{configurations}/elastipod-{namespace}")
+        api_server.calls.call("DELETE", f"{_CONFIGURATIONS}/elastipod-{namespace}")
+
+
+def _creating(resource: str) -> list[Json]:
+    return [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}]
 
 
 def _serve_autoscalers(api_server: ApiServer) -> None:
@@ -187,6 +208,38 @@ def test_certificates_change_and_every_pod_is_sized(api_server: ApiServer, proce
         process.show(f"pair-{number}")
         process.told("certificate taken")
         assert _cpu(api_server.calls.post(PODS, _new(owner), dryRun="All")) == "250m"
+
+
+def _foreign_root(webhook: Json, folder: Path) -> None:
+    authority = Authority(folder / "foreign").certificate.read_bytes()
+    webhook["clientConfig"]["caBundle"] = base64.b64encode(authority).decode()
+
+
+def _no_one_there(webhook: Json, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        webhook["clientConfig"]["url"] = f"https://127.0.0.1:{taken.getsockname()[1]}/mutate"
+
+
+def _changed_by_another(webhook: Json, folder: Path) -> None:
+    webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}
+
+
+@pytest.mark.parametrize("spoil", [_foreign_root, _no_one_there, _changed_by_another])
+def test_a_webhook_that_is_asked_in_vain_is_told_and_told_again_once_it_is_mended(
+    api_server: ApiServer, process: Process, tmp_path: Path, spoil: Callable[[Json, Path], None]
+) -> None:
+    path = f"{_CONFIGURATIONS}/elastipod-{NAMESPACE}"
+    wait_for(process.effect, 10, "it has effect", lambda found: found == 1)
+    webhooks = api_server.calls.get(path)["webhooks"]
+    spoilt = copy.deepcopy(webhooks)
+    for one in spoilt:
+        spoil(one, tmp_path)
+    try:
+        api_server.calls.patch(path, {"webhooks": spoilt}, MERGE)
+        wait_for(process.effect, 10, "it is told to have none", lambda found: found == 0)
+    finally:
+        api_server.calls.patch(path, {"webhooks": webhooks}, MERGE)
+    wait_for(process.effect, 10, "it has effect again", lambda found: found == 1)
 
 
 def test_without_the_webhook_pods_are_made_as_they_are_at_once(api_server: ApiServer, tmp_path: Path) -> None:
