@@ -170,6 +170,7 @@ def test_a_decision_that_can_not_be_stored_is_taken_back() -> None:
 def test_what_is_allocated_never_exceeds_the_node(steps: list[tuple[str, int, int, bool]]) -> None:
     kubelet = Kubelet(Resources(1000, 1000 * MIB))
     known: dict[str, Pod] = {}
+    stored: dict[int, dict[str, dict[str, Size]]] = {}
     for now, (name, cpu, memory, leaves) in enumerate(steps):
         if leaves:
             kubelet.forget(f"uid-{name}")
@@ -184,6 +185,10 @@ def test_what_is_allocated_never_exceeds_the_node(steps: list[tuple[str, int, in
         given_away = kubelet.allocated_sum()
         assert given_away.cpu <= 1000
         assert given_away.memory <= 1000 * MIB
+        allocated = {uid: entry.allocated for uid, entry in kubelet.admitted.items()}
+        sizes = [size for of_pod in allocated.values() for size in of_pod.values()]
+        assert given_away.cpu == sum(size.requests.cpu for size in sizes)
+        assert stored.setdefault(kubelet.revision, allocated) == allocated
 
 
 ALLOCATIONS = Allocations(

@@ -7,6 +7,8 @@ cgroup v1 from v2. A group is a path below the node's cgroup root: `kubepods/bur
 from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
@@ -17,8 +19,7 @@ class GroupLimits:
     memory_limit_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupUsage:
+class GroupUsage(Struct, frozen=True, gc=False):
     """What a cgroup used: CPU since it was made, memory now. Working set is usage without inactive file pages."""
 
     cpu_seconds: float

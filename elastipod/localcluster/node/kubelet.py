@@ -9,10 +9,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Final
 
 from elastipod.localcluster.node.sizes import Size, desired_sizes, pod_requests, reported_sizes, was_admitted
 from elastipod.pods import PendingReason, Pod, QosClass
 from elastipod.quantities import Resources
+
+_NOTHING: Final = Resources(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,11 @@ class Kubelet:
         self.allocatable = allocatable
         self.most_pods = most_pods
         self.admitted: dict[str, Admitted] = {}
-        self._known_requests: dict[str, tuple[Pod, dict[str, Size], Resources]] = {}
+        self.revision = 0
+        """Another one whenever something else is allocated or actuated."""
+        self._counted: dict[str, Resources] = {}
+        """By pod, what is given away to it."""
+        self._sum = _NOTHING
         self._sequence = count(1)
 
     def readmit(self, pod: Pod, allocated: dict[str, Size] | None, actuated: dict[str, Size] | None) -> None:
@@ -79,7 +86,7 @@ class Kubelet:
             entry.pending = Pending(reason, told.message, told.observed_generation, told.since, next(self._sequence))
         if pod.resize_in_progress is not None:
             entry.progress = Progress(pod.resize_in_progress.observed_generation, pod.resize_in_progress.since)
-        self.admitted[pod.uid] = entry
+        self._take_in(entry)
 
     def admit(self, pod: Pod) -> Rejection | None:
         """Take a new pod in with what it desires, or say why not."""
@@ -97,14 +104,15 @@ class Kubelet:
         if lack is not None:
             resource, message = lack
             return Rejection(f"OutOf{resource}", f"Pod was rejected: {message}")
-        self.admitted[pod.uid] = Admitted(pod, sizes, {}, looked_at_generation=pod.generation)
+        self._take_in(Admitted(pod, sizes, {}, looked_at_generation=pod.generation))
         return None
 
     def observe(self, pod: Pod) -> None:
         """Know the pod as it is now."""
         entry = self.admitted.get(pod.uid)
-        if entry is not None:
+        if entry is not None and entry.pod is not pod:
             entry.pod = pod
+            self._count(entry)
 
     def resize(self, uid: str, now: float) -> bool:
         """Look at what the pod desires; True when something new was allocated.
@@ -128,7 +136,7 @@ class Kubelet:
             reason, message, lack = refusal
             self._wait(entry, reason, message, now, lack)
             return False
-        entry.allocated = wanted
+        self._allocate(entry, wanted)
         entry.pending = None
         entry.progress = Progress(pod.generation, now)
         return True
@@ -136,7 +144,7 @@ class Kubelet:
     def take_back(self, uid: str, allocated: dict[str, Size], why: str, now: float) -> None:
         """Undo a decision that could not be stored; it waits."""
         entry = self.admitted[uid]
-        entry.allocated = allocated
+        self._allocate(entry, allocated)
         entry.progress = entry.progress if allocated != entry.actuated else None
         self._wait(entry, PendingReason.DEFERRED, why, now)
 
@@ -157,6 +165,7 @@ class Kubelet:
     def actuated(self, uid: str, sizes: dict[str, Size]) -> None:
         """Note what is in force; a resize ends when it is all that was allocated."""
         entry = self.admitted[uid]
+        self.revision += sizes != entry.actuated
         entry.actuated = sizes
         if sizes == entry.allocated:
             entry.progress = None
@@ -169,21 +178,28 @@ class Kubelet:
 
     def forget(self, uid: str) -> None:
         """Let go of a pod that is gone."""
-        self.admitted.pop(uid, None)
-        self._known_requests.pop(uid, None)
+        if self.admitted.pop(uid, None) is not None:
+            self._sum -= self._counted.pop(uid)
+            self.revision += 1
 
     def allocated_sum(self, but: str = "") -> Resources:
         """What is given away: allocated requests of all pods that are not over."""
-        others = (one for uid, one in self.admitted.items() if uid != but and not one.pod.is_terminal)
-        return _sum(self._requests(one) for one in others)
+        return self._sum - self._counted.get(but, _NOTHING)
 
-    def _requests(self, entry: Admitted) -> Resources:
-        """What is allocated to a pod, computed once for as long as neither pod nor allocation is another."""
-        known = self._known_requests.get(entry.pod.uid)
-        if known is None or known[0] is not entry.pod or known[1] is not entry.allocated:
-            known = (entry.pod, entry.allocated, pod_requests(entry.pod, entry.allocated))
-            self._known_requests[entry.pod.uid] = known
-        return known[2]
+    def _take_in(self, entry: Admitted) -> None:
+        self.admitted[entry.pod.uid] = entry
+        self._allocate(entry, entry.allocated)
+
+    def _allocate(self, entry: Admitted, sizes: dict[str, Size]) -> None:
+        entry.allocated = sizes
+        self.revision += 1
+        self._count(entry)
+
+    def _count(self, entry: Admitted) -> None:
+        """Count anew what is given away to a pod."""
+        counts = _NOTHING if entry.pod.is_terminal else pod_requests(entry.pod, entry.allocated)
+        self._sum += counts - self._counted.get(entry.pod.uid, _NOTHING)
+        self._counted[entry.pod.uid] = counts
 
     def _wait(self, entry: Admitted, reason: PendingReason, message: str, now: float, lack: str = "") -> None:
         before = entry.pending
@@ -231,10 +247,3 @@ def _grows(entry: Admitted) -> bool:
     has = pod_requests(entry.pod, entry.allocated)
     wants = pod_requests(entry.pod, desired_sizes(entry.pod))
     return wants.cpu > has.cpu or wants.memory > has.memory
-
-
-def _sum(amounts: Iterable[Resources]) -> Resources:
-    total = Resources(0, 0)
-    for amount in amounts:
-        total += amount
-    return total

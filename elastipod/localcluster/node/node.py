@@ -5,7 +5,7 @@ and lifecycle.py's; effects on one pod are podsync.py's.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -79,7 +79,7 @@ class LocalNode:
         self._dirty: set[str] = set()
         self._due: dict[str, float] = {}
         self._recovered_runs: dict[str, list[Run]] = {}
-        self._stored: Allocations | None = None
+        self._stored_revision = -1
         self._is_started = False
         self._periodic_at = clock.now() + _FIRST_PERIODIC_SECONDS
         runtime.on_change = self.wake.set
@@ -227,13 +227,12 @@ class LocalNode:
         row = self.pods[uid].row
         return row.created_at, row.key, uid
 
-    async def _decide(self, dirty: Iterable[str], now: float) -> None:
+    async def _decide(self, dirty: Sequence[str], now: float) -> None:
         """All admissions of this step, then what waits, then the store: before any effect."""
-        before = {uid: entry.allocated for uid, entry in self.kubelet.admitted.items()}
         known = [uid for uid in dirty if self._is_known(uid)]
-        allocated = [uid for uid in self.kubelet.in_order(known) if self.kubelet.resize(uid, now)]
-        for uid in dirty:
-            self._admit(self.pods[uid])
+        before = {uid: self.kubelet.admitted[uid].allocated for uid in self.kubelet.in_order(known)}
+        allocated = [uid for uid in before if self.kubelet.resize(uid, now)]
+        new = [uid for uid in dirty if self._admit(self.pods[uid])]
         if self._periodic_at <= now:
             self._periodic_at = now + _PERIODIC_SECONDS
         try:
@@ -242,15 +241,15 @@ class LocalNode:
             log.warning(
                 "allocations not stored, so nothing new is allocated", node=self.settings.name, error=str(error)
             )
-            self._take_back(before, f"allocations could not be stored: {error.strerror or error}", now)
+            self._take_back(new, before, f"allocations could not be stored: {error.strerror or error}", now)
             return
         for uid in allocated:
             self._dirty.add(uid)
             pod, entry = self.pods[uid], self.kubelet.admitted[uid]
             if entry.progress is not None:
                 await self._recorder.normal(pod.subject, "ResizeStarted", told(pod, "started"))
-        for uid, entry in self.kubelet.admitted.items():
-            await self._tell_waiting(self.pods[uid], entry)
+        for uid in (*before, *new):
+            await self._tell_waiting(self.pods[uid], self.kubelet.admitted[uid])
 
     def _is_known(self, uid: str) -> bool:
         """Whether the pod is here and was admitted; what it desires is known from now on."""
@@ -258,35 +257,39 @@ class LocalNode:
         self.kubelet.observe(pod.row)
         return uid in self.kubelet.admitted and not pod.is_gone
 
-    def _admit(self, pod: LocalPod) -> None:
-        """Take a new pod in, or not."""
+    def _admit(self, pod: LocalPod) -> bool:
+        """Take a new pod in, or not; True where it was."""
         row = pod.row
         is_new = row.uid not in self.kubelet.admitted and pod.rejection is None and not pod.is_gone
-        if is_new and not row.is_terminal and (row.deletion_at is None or was_admitted(row)):
-            pod.rejection = self.kubelet.admit(row)
+        if not is_new or row.is_terminal or (row.deletion_at is not None and not was_admitted(row)):
+            return False
+        pod.rejection = self.kubelet.admit(row)
+        return pod.rejection is None
 
     def _store(self) -> None:
+        revision = self.kubelet.revision
+        if revision == self._stored_revision:
+            return
         entries = self.kubelet.admitted
         allocations = Allocations(
-            {uid: dict(entry.allocated) for uid, entry in entries.items()},
-            {uid: dict(entry.actuated) for uid, entry in entries.items()},
+            {uid: entry.allocated for uid, entry in entries.items()},
+            {uid: entry.actuated for uid, entry in entries.items()},
         )
-        if allocations != self._stored:
-            self._checkpoint.save(allocations)
-            self._stored = allocations
+        self._checkpoint.save(allocations)
+        self._stored_revision = revision
 
     def _store_effects(self) -> None:
         """What fails here is stored with the next decision."""
         with suppress(OSError):
             self._store()
 
-    def _take_back(self, before: dict[str, dict[str, Size]], why: str, now: float) -> None:
-        for uid, entry in list(self.kubelet.admitted.items()):
-            if uid not in before:
-                self.kubelet.forget(uid)
-                self._due[uid] = now + _STORE_RETRY_SECONDS
-            elif entry.allocated != before[uid]:
-                self.kubelet.take_back(uid, before[uid], why, now)
+    def _take_back(self, new: Iterable[str], before: Mapping[str, dict[str, Size]], why: str, now: float) -> None:
+        for uid in new:
+            self.kubelet.forget(uid)
+            self._due[uid] = now + _STORE_RETRY_SECONDS
+        for uid, allocated in before.items():
+            if self.kubelet.admitted[uid].allocated != allocated:
+                self.kubelet.take_back(uid, allocated, why, now)
                 self._due[uid] = now + _STORE_RETRY_SECONDS
                 self._dirty.add(uid)
 

@@ -13,9 +13,11 @@ from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.kinds import POD
 from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.node.checkpoint import MemoryCheckpoint
+from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.localcluster.node.node import LocalNode
 from elastipod.localcluster.node.registration import NodeSettings
 from elastipod.localcluster.node.simulated import SimulatedRuntime
+from elastipod.localcluster.node.sizes import Size
 from elastipod.localcluster.simulation.invariants import Hold, NodeTruth
 from elastipod.localcluster.simulation.meterfaults import Meter
 from elastipod.pods import Container, ResizeProgress
@@ -100,16 +102,19 @@ class Truth:
         """Containers whose size in force is none that their node has stored; memory may have been raised beside it."""
         stored = home.checkpoint.saved
         for spec, limits in home.runtime.in_force():
-            uid = spec.sandbox.uid
-            entry = self.store.get(POD, spec.sandbox.namespace, spec.sandbox.name)
-            if entry is None or entry.json["metadata"]["uid"] != uid:
+            pod = spec.sandbox
+            known = (sizes.get(pod.uid, {}).get(spec.name) for sizes in (stored.actuated, stored.allocated))
+            if any(one is not None and _has_cpu_of(limits, one) for one in known):
                 continue
-            known = [sizes.get(uid, {}).get(spec.name) for sizes in (stored.allocated, stored.actuated)]
-            in_force = (limits.cpu_request_millicores, limits.cpu_limit_millicores)
-            if in_force not in [
-                (one.requests.cpu_millicores, one.limits.cpu_millicores or None) for one in known if one
-            ]:
-                yield f"{spec.sandbox.namespace}/{spec.sandbox.name}/{spec.name}"
+            entry = self.store.get(POD, pod.namespace, pod.name)
+            if entry is not None and entry.json["metadata"]["uid"] == pod.uid:
+                yield f"{pod.namespace}/{pod.name}/{spec.name}"
+
+
+def _has_cpu_of(limits: GroupLimits, size: Size) -> bool:
+    return limits.cpu_request_millicores == size.requests.cpu_millicores and limits.cpu_limit_millicores == (
+        size.limits.cpu_millicores or None
+    )
 
 
 def _is_in_force(container: Container) -> bool:
