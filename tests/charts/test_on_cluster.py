@@ -62,7 +62,8 @@ def leaps_and_lives(cluster: Cluster, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def released(cluster: Cluster) -> Iterator[Cluster]:
-    install(cluster, "actuator.cgroup.version=v1", images=("elastipod", "elastipod-node"))
+    settings = ("actuator.cgroup.version=v1", "admission.settings.canarySeconds=1")
+    install(cluster, *settings, images=("elastipod", "elastipod-node"))
     yield cluster
     cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--ignore-not-found")
 
@@ -108,3 +109,21 @@ def test_a_new_pod_gets_its_size_from_the_webhook(released: Cluster) -> None:
     finally:
         released.calls.delete(f"{DEPLOYMENTS}/sized")
         released.calls.delete(f"{AUTOSCALERS}/sized")
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_each_webhook_sees_by_way_of_its_service_that_it_has_effect(released: Cluster) -> None:
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    found = released.calls.get(pods, labelSelector="app.kubernetes.io/component=admission")["items"]
+
+    def effects() -> list[str]:
+        shown = [
+            released.kubectl("get", "--raw", f"{pods}/{one['metadata']['name']}:8080/proxy/metrics") for one in found
+        ]
+        return [
+            line for text in shown for line in text.splitlines() if line.startswith("elastipod_admission_effective")
+        ]
+
+    wanted = ["elastipod_admission_effective 1.0"] * 2
+    wait_for(effects, 60, "both say so", lambda lines: lines == wanted)

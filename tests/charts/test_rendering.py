@@ -217,11 +217,12 @@ def test_what_shows_the_webhooks_effect_goes_the_way_of_new_pods_and_nothing_els
     own = {"webhook": {"failurePolicy": "Fail", "timeoutSeconds": 7}}
     manifests = render({"admission": {**CASES[case].get("admission", {}), **own}})
     pods, canary = manifests.one("MutatingWebhookConfiguration")["webhooks"]
-    shared = set(canary) - {"name", "failurePolicy", "rules", "namespaceSelector", "objectSelector"}
-    assert {"clientConfig", "timeoutSeconds", "sideEffects"} < shared
+    shared = set(canary) - {"name", "failurePolicy", "timeoutSeconds", "rules", "namespaceSelector", "objectSelector"}
+    assert {"clientConfig", "sideEffects"} < shared
     assert {key: canary[key] for key in shared} == {key: pods[key] for key in shared}
     assert ("caBundle" in canary["clientConfig"]) is (case != "cert-manager")
-    assert (canary["failurePolicy"], pods["failurePolicy"]) == ("Ignore", "Fail")
+    assert (canary["failurePolicy"], canary["timeoutSeconds"]) == ("Ignore", 4)
+    assert (pods["failurePolicy"], pods["timeoutSeconds"]) == ("Fail", 7)
     (rule,) = canary["rules"]
     assert (rule["resources"], rule["operations"]) == (["configmaps"], ["CREATE"])
     assert canary["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}

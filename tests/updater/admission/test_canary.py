@@ -11,10 +11,12 @@ import pytest
 from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import BadRequest, Conflict, Forbidden, KubeError, NotFound, ServerError, Unreachable
+from elastipod.kube.namespaces import NamespacesConnection
 from elastipod.kube.resources import CONFIG_MAPS
 from elastipod.reasons import Reason
+from elastipod.telemetry import Metrics
 from tests.updater.admission.world import Json, World, patched, review_json
-from updater.admission.canary import CANARY, mark, outcome, why_not_known
+from updater.admission.canary import CANARY, Canary, mark, outcome, why_not_known
 from updater.admission.settings import AdmissionSettings
 
 NAMESPACE = "default"
@@ -168,6 +170,13 @@ async def test_a_webhook_without_effect_stays_ready(watched: Watched) -> None:
         await watched.settle()
         assert watched.count("admission_effective") == 0
         assert await watched.obstacle() == ""
+
+
+async def test_it_looks_in_its_own_namespace_where_only_some_others_may_be_read(watched: Watched) -> None:
+    some = NamespacesConnection(watched.asking, ["team-a", "team-b"])
+    canary = Canary(some, watched.clock, watched.admission.settings, Metrics())
+    await canary.look()
+    assert [one["metadata"]["namespace"] for one in watched.asking.made] == [NAMESPACE]
 
 
 @pytest.mark.parametrize("namespace", [NAMESPACE, ""])
