@@ -210,35 +210,41 @@ def test_certificates_change_and_every_pod_is_sized(api_server: ApiServer, proce
         assert _cpu(api_server.calls.post(PODS, _new(owner), dryRun="All")) == "250m"
 
 
-def _foreign_root(webhook: Json, folder: Path) -> None:
+def _foreign_root(webhook: Json, folder: Path, silent: str) -> None:
     authority = Authority(folder / "foreign").certificate.read_bytes()
     webhook["clientConfig"]["caBundle"] = base64.b64encode(authority).decode()
 
 
-def _no_one_there(webhook: Json, folder: Path) -> None:
+def _no_one_there(webhook: Json, folder: Path, silent: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         webhook["clientConfig"]["url"] = f"https://127.0.0.1:{taken.getsockname()[1]}/mutate"
 
 
-def _changed_by_another(webhook: Json, folder: Path) -> None:
+def _no_answer(webhook: Json, folder: Path, silent: str) -> None:
+    webhook["clientConfig"]["url"] = silent
+    webhook["timeoutSeconds"] = 1
+
+
+def _changed_by_another(webhook: Json, folder: Path, silent: str) -> None:
     webhook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}
 
 
-@pytest.mark.parametrize("spoil", [_foreign_root, _no_one_there, _changed_by_another])
+@pytest.mark.parametrize("spoil", [_foreign_root, _no_one_there, _no_answer, _changed_by_another])
 def test_a_webhook_that_is_asked_in_vain_is_told_and_told_again_once_it_is_mended(
-    api_server: ApiServer, process: Process, tmp_path: Path, spoil: Callable[[Json, Path], None]
+    api_server: ApiServer, process: Process, tmp_path: Path, spoil: Callable[[Json, Path, str], None]
 ) -> None:
     path = f"{_CONFIGURATIONS}/elastipod-{NAMESPACE}"
     wait_for(process.effect, 10, "it has effect", lambda found: found == 1)
     webhooks = api_server.calls.get(path)["webhooks"]
     spoilt = copy.deepcopy(webhooks)
-    for one in spoilt:
-        spoil(one, tmp_path)
-    try:
-        api_server.calls.patch(path, {"webhooks": spoilt}, MERGE)
-        wait_for(process.effect, 10, "it is told to have none", lambda found: found == 0)
-    finally:
-        api_server.calls.patch(path, {"webhooks": webhooks}, MERGE)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for one in spoilt:
+            spoil(one, tmp_path, f"https://127.0.0.1:{silent.getsockname()[1]}/mutate")
+        try:
+            api_server.calls.patch(path, {"webhooks": spoilt}, MERGE)
+            wait_for(process.effect, 10, "it is told to have none", lambda found: found == 0)
+        finally:
+            api_server.calls.patch(path, {"webhooks": webhooks}, MERGE)
     wait_for(process.effect, 10, "it has effect again", lambda found: found == 1)
 
 
