@@ -89,7 +89,7 @@ def _second(at: int) -> str:
 
 def to_rfc3339_micro(at: float) -> str:
     """With six digits of fraction, as Kubernetes writes metav1.MicroTime."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def from_rfc3339(text: str) -> float:

@@ -5,8 +5,9 @@ allocated counts). Rules: component-helpers' resource.PodRequests of 1.37, and t
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from elastipod.pods import Container, ContainerKind, Node, PendingReason, Pod
 from elastipod.quantities import NOTHING, Resources
@@ -59,8 +60,7 @@ def reserved(pod: Pod) -> Resources:
     return held.largest(pod_sum(pod, desired))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRoom:
+class NodeRoom(Struct, frozen=True, gc=False):
     """A node's free amounts in both views, in millicores and bytes; negative when overcommitted."""
 
     node: str

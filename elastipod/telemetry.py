@@ -42,7 +42,11 @@ class Log:
 
     def _tell(self, level: int, sentence: str, facts: dict[str, object], *, trace: bool = False) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, sentence, exc_info=trace, extra={_FACTS: facts})
+            # As the logger itself would make it, without a search for the line that called.
+            error = sys.exc_info() if trace else None
+            record = logging.LogRecord(self._logger.name, level, "", 0, sentence, None, error)
+            setattr(record, _FACTS, facts)
+            self._logger.handle(record)
 
 
 def get_logger(name: str) -> Log:
@@ -54,6 +58,8 @@ def configure_logging(level: str = "info", *, as_json: bool = True, stream: Text
     """Log lines of this process: JSON for machines, `key=value` for people. Other libraries' from warnings on."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_JsonFormatter() if as_json else _TextFormatter())
+    # No line tells of them, and each costs.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

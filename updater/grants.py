@@ -5,15 +5,15 @@ Without it two resizes decided in the same instant would both be given the same 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from elastipod.pods import Pod
 from elastipod.quantities import Resources
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True, gc=False):
     """What one pod was promised beyond what it holds."""
 
     node: str

@@ -6,7 +6,7 @@ against ResourceQuotas. Kubernetes: plugin/pkg/admission/limitranger, pkg/quota/
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from elastipod.fit import actual, allocated, pod_sum, reserved
+from elastipod.fit import actual, allocated, desired, pod_sum, reserved
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.pods import Container, ContainerKind, Node, Pod
 from elastipod.quantities import Resources, format_cpu, show_memory
@@ -14,24 +14,29 @@ from elastipod.reasons import Reason
 from updater.sizes import Size, Sizes, size_of
 
 
-def resized(pod: Pod, sizes: Sizes) -> tuple[Resources, Resources]:
-    """The pod's sums of requests and of limits in the spec, with these sizes."""
+def requests_with(pod: Pod, sizes: Sizes) -> Resources:
+    """The pod's sum of requests in the spec, with these sizes."""
 
     def request(container: Container) -> Resources:
         size = sizes.get(container.name)
         return container.requests if size is None else size.requests
 
+    return pod_sum(pod, request)
+
+
+def limits_with(pod: Pod, sizes: Sizes) -> Resources:
+    """The pod's sum of limits in the spec, with these sizes."""
+
     def limit(container: Container) -> Resources:
         size = sizes.get(container.name)
         return container.limits if size is None else size.limits
 
-    return pod_sum(pod, request), pod_sum(pod, limit)
+    return pod_sum(pod, limit)
 
 
 def growth(pod: Pod, sizes: Sizes) -> tuple[Resources, Resources]:
     """How much more of a node a pod would hold with these sizes, in the scheduler's and in the kubelet's view."""
-    wanted, _ = resized(pod, sizes)
-    held = pod_sum(pod, allocated)
+    wanted, held = requests_with(pod, sizes), pod_sum(pod, allocated)
     return wanted.largest(held).largest(pod_sum(pod, actual)) - reserved(pod), wanted - held
 
 
@@ -49,8 +54,7 @@ def limit_range_problem(pod: Pod, sizes: Sizes, limit_ranges: Iterable[LimitRang
 def quota_need(pod: Pod, sizes: Sizes) -> dict[str, int]:
     """How much more of a namespace's quota the resize uses."""
     more, _ = growth(pod, sizes)
-    _, limits = resized(pod, sizes)
-    more_limits = limits - pod_sum(pod, lambda container: container.limits)
+    more_limits = limits_with(pod, sizes) - limits_with(pod, {})
     return {
         "requests.cpu": more.cpu,
         "requests.memory": more.memory,
@@ -82,8 +86,7 @@ def obstacle(
     """What besides free room stands against a resize now: its node, or a quota that has less than `need`."""
     if node is None or not node.is_ready:
         return Reason.NODE_NOT_READY, f"node {pod.node_name} is not ready"
-    wanted, _ = resized(pod, sizes)
-    held = pod_sum(pod, lambda container: container.requests)
+    wanted, held = requests_with(pod, sizes), pod_sum(pod, desired)
     if wanted.cpu > max(node.allocatable.cpu, held.cpu):
         has, asks = format_cpu(node.allocatable.cpu), format_cpu(wanted.cpu)
         return Reason.INFEASIBLE, f"node {node.name} has cpu {has} in all, the pod would request {asks}"
@@ -100,7 +103,7 @@ def _checked(pod: Pod, sizes: Sizes, item: LimitRangeItem) -> Iterator[tuple[str
             kind = "init container" if container.kind is ContainerKind.INIT else "container"
             yield f"for {kind} {container.name}", sizes.get(container.name) or size_of(container)
     elif item.type == "Pod":
-        requests, limits = resized(pod, sizes)
+        requests, limits = requests_with(pod, sizes), limits_with(pod, sizes)
         yield "for the pod", Size(requests - pod.overhead, limits - pod.overhead)
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from elastipod.clock import Clock
+from elastipod.fit import NodeRoom
 from elastipod.kube.connection import Connection
 from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, show_memory
@@ -64,8 +65,7 @@ class Requests:
         against = self._against(pod, resize, quota)
         if against is not None:
             return Wanted(resize, pod.node_name, pod.generation, has_room, *against), grant
-        free = "" if room is None else f"cpu {format_cpu(room.free.cpu)}, memory {show_memory(room.free.memory)}"
-        message = "" if room is None else f"free on {room.node}: {free}"
+        message = "" if room is None or has_room else _shown(room)
         return Wanted(resize, pod.node_name, pod.generation, has_room, message=message), grant
 
     def send(self, pod: Pod, resize: Resize, grant: Grant) -> None:
@@ -176,6 +176,10 @@ class Requests:
         self._tasks.discard(task)
         if not self._tasks:
             self._all_answered.set()
+
+
+def _shown(room: NodeRoom) -> str:
+    return f"free on {room.node}: cpu {format_cpu(room.free.cpu)}, memory {show_memory(room.free.memory)}"
 
 
 async def _guarded(act: Callable[..., Coroutine[Any, Any, None]], *about: Any) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from msgspec import Struct
+
 from elastipod.api import UpdateMode
 from elastipod.limits import LimitRange
 from elastipod.pods import Container, ContainerKind, Pod, QosClass
@@ -43,8 +45,7 @@ class Rules:
     shrink: ShrinkRules = field(default_factory=ShrinkRules)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True, gc=False):
     """What the cluster says that concerns one pod, besides the pod."""
 
     advice: Advice | None = None
@@ -52,7 +53,7 @@ class Facts:
     """More than one autoscaler of ours claims the pod."""
     foreign: str = ""
     """The recommender of an autoscaler that is not ours and claims the pod."""
-    stated: Sizes = field(default_factory=dict)
+    stated: Sizes = {}
     stated_problem: str = ""
     asked: bool = False
     """A person stated the size, with `elastipod resize`."""
@@ -62,16 +63,15 @@ class Facts:
     resized_at: float | None = None
     on_the_way: bool = False
     """A resize of this pod has taken a step and has not reached its goal."""
-    given: Mapping[str, Resources] = field(default_factory=dict)
+    given: Mapping[str, Resources] = {}
     """Requests that the pod went down to for another's sake, by container; not raised before it needs them."""
-    usage: Mapping[str, Usage] = field(default_factory=dict)
+    usage: Mapping[str, Usage] = {}
 
 
 DEFAULT_RULES: Final = Rules()
 
 
-@dataclass(frozen=True, slots=True)
-class _Want:
+class _Want(Struct, frozen=True, gc=False):
     container: Container
     advice: ContainerAdvice
     requests: Resources
@@ -79,8 +79,7 @@ class _Want:
     gain: float
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True, gc=False):
     """The sizes wanted, of the containers that should change, and why."""
 
     goal: dict[str, Size]

@@ -50,6 +50,8 @@ class Call(Struct, frozen=True):
 
     async def send(self, to: Connection) -> bytes:
         """Make the request; a watch has its own way."""
+        if isinstance(to, InterceptedConnection):
+            return await to.handle(self)
         match self.verb:
             case Verb.LIST:
                 return await to.list(

@@ -69,7 +69,7 @@ class LacksConnection(InterceptedConnection):
         return "a definition is missing; those of elastipod lie in its chart, in definitions/"
 
     async def handle(self, call: Call) -> bytes:
-        if not call.resource.group and call.subresource:
+        if self._found and not call.resource.group and call.subresource:
             # A definition may come back at any moment; this comes with another Kubernetes only.
             self._forget_old()
             lack = self._found.get(_path(call))

@@ -8,7 +8,7 @@ from tests.updater.build import NOW, Mi, amounts, container, node, pod, size, us
 from updater.grants import Grant
 from updater.ledger import Ledger, fits
 from updater.placement import may_run
-from updater.precheck import growth, resized
+from updater.precheck import growth, requests_with
 from updater.room import DonorRules, make_room, needs_back
 from updater.shape import qos_class, with_sizes
 from updater.steps import Usage
@@ -156,7 +156,7 @@ def test_what_is_granted_on_a_node_never_exceeds_what_it_has_free(found: list[tu
             granted.append((one, sizes))
     total = sum((reserved(one) for one in pods), Resources(0, 0))
     for one, sizes in granted:
-        total += resized(one, sizes)[0].largest(reserved(one)) - reserved(one)
+        total += requests_with(one, sizes).largest(reserved(one)) - reserved(one)
     allocatable = node(cpu="16", memory="32Gi").allocatable
     assert total.cpu <= allocatable.cpu
     assert total.memory <= allocatable.memory

@@ -14,7 +14,7 @@ from elastipod.limits import Quota
 from elastipod.pods import Pod, QosClass
 from elastipod.reasons import Reason
 from updater.plan import unclaimed
-from updater.precheck import limit_range_problem, quota_problem, resized
+from updater.precheck import limit_range_problem, limits_with, quota_problem, requests_with
 from updater.shape import advised_size, kept_apart, qos_class, stated_size, with_sizes
 from updater.sizes import Size, Sizes, size_of
 from updater.wishes import Facts
@@ -98,7 +98,7 @@ def _refusal(pod: Pod, sizes: Sizes, facts: Facts, quotas: tuple[Quota, ...]) ->
     problem = limit_range_problem(pod, sizes, facts.limit_ranges)
     if problem:
         return Sizing(Reason.LIMIT_RANGE, message=problem)
-    requests, limits = resized(pod, sizes)
+    requests, limits = requests_with(pod, sizes), limits_with(pod, sizes)
     need = {
         "requests.cpu": requests.cpu,
         "requests.memory": requests.memory,
