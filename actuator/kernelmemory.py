@@ -4,7 +4,6 @@ Owns how memory is read and set on either version, v1's usage marks (eventfds) a
 rescue.py's matter; the files, and opening them, are containerfiles.py's.
 """
 
-import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,10 +11,9 @@ from typing import Final
 
 from actuator.cgroupfs import CgroupFs, KeptFile
 from actuator.containerfiles import Arming, ContainerFiles, limit_of, open_files
-from actuator.memory import Target
+from actuator.memory import GONE, Target
 from actuator.spikes import MemoryReading
 
-_GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
 _NEAR: Final = 0.7
 # What the kernel takes back without harm: file pages, which tmpfs is not, and slab caches.
 RECLAIMABLE_V1: Final = (b"total_inactive_file", b"total_active_file")
@@ -122,7 +120,7 @@ class KernelMemory:
                 tasks=(files.tasks.number() or 1) if files.tasks is not None else 1,
             )
         except OSError as error:
-            if error.errno in _GONE:
+            if error.errno in GONE:
                 return None
             raise
 

@@ -3,10 +3,14 @@
 Owns the words and the protocol; kernelmemory.py fulfils it on this machine's cgroups, simulated.py in thought.
 """
 
+import errno
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from actuator.spikes import MemoryReading
+
+GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
+"""What is said of the files of a container that ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ the epoll thread (watcher.py) or on the event loop (loopwatcher.py). What is dec
 budget.py's matter.
 """
 
-import errno
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from actuator.budget import Ask, NodeBudget, share_out
-from actuator.memory import Memory, Target
+from actuator.memory import GONE, Memory, Target
 from actuator.spikes import (
     Accepted,
     AskApi,
@@ -32,7 +31,6 @@ from actuator.spikes import (
 )
 from elastipod.clock import Clock
 
-_GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
 _LEAST_GRANT: Final = 1024 * 1024
 _PAGE: Final = 4096
 _RUNGS_IN_USE: Final = 3
@@ -255,7 +253,7 @@ class Rescue:
         try:
             write()
         except OSError as error:
-            if error.errno in _GONE:
+            if error.errno in GONE:
                 self._forget(key)
             else:
                 self._on_outcome(key, Failed(f"{error.strerror or error}"))

@@ -21,7 +21,7 @@ from actuator.budget import NodeBudget
 from actuator.containerfiles import Arming, ContainerFiles
 from actuator.heartbeat import Heartbeat
 from actuator.kernelmemory import KernelMemory
-from actuator.memory import Target
+from actuator.memory import GONE, Target
 from actuator.priority import run_first
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Rescue
 from actuator.spikes import Accepted, Refused, SpikeRules
@@ -32,7 +32,6 @@ _SLICES: Final = 2
 _BEATS_PER_SLICE: Final = 5
 _CLOSELY_EVERY: Final = 4
 _SWITCH_SECONDS: Final = 0.0005
-_GONE: Final = (errno.ENOENT, errno.ENODEV)
 
 
 class Watcher:
@@ -250,7 +249,7 @@ class Watcher:
         self._end_opening(target.key)
         self._targets.pop(target.key, None)
         # One that ended just now is nothing to tell.
-        if error.errno not in _GONE:
+        if error.errno not in GONE:
             self._tell(target.key, Failed(f"{target.group} can not be watched: {error.strerror or error}"))
 
     def _end_opening(self, key: str) -> None:
@@ -280,5 +279,5 @@ class Watcher:
 
     def _not_armed(self, key: str, error: OSError, _now: float) -> None:
         self._arming.discard(key)
-        if error.errno not in _GONE:
+        if error.errno not in GONE:
             self._tell(key, Failed(f"usage marks can not be set: {error.strerror or error}"))
