@@ -235,6 +235,20 @@ def test_usage_is_told_as_pod_metrics() -> None:
     in_one_node(flow)
 
 
+def test_usage_of_a_container_that_ended_is_told_no_longer() -> None:
+    async def flow(here: OneNode) -> None:
+        usage = {"one": {"cpu": 150, "seconds": 12}, "two": {"cpu": 50}}
+        await here.run_pod("web", [container_json("one"), container_json("two")], usage, restartPolicy="Never")
+        await asyncio.sleep(11.5)
+        told = []
+        for _ in range(2):
+            told.append([one["name"] for pod in here.node.usage.pod_metrics() for one in pod["containers"]])
+            await asyncio.sleep(1)
+        assert told == [["one", "two"], ["two"]]
+
+    in_one_node(flow)
+
+
 class FullDisk(MemoryCheckpoint):
     """A checkpoint that can not be written while `is_full`."""
 

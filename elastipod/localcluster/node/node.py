@@ -111,7 +111,8 @@ class LocalNode:
         for run in self.runtime.ended():
             if (pod := self.pods.get(run.spec.sandbox.uid)) is not None:
                 self._sync.note_end(pod, run)
-                self._dirty.add(run.spec.sandbox.uid)
+                self.usage.note_end(pod.row.uid)
+                self._dirty.add(pod.row.uid)
         self._dirty.update(uid for uid, at in self._due.items() if at <= now)
         dirty = sorted(self._dirty, key=self._age)
         self._dirty.clear()

@@ -43,8 +43,8 @@ class NodeUsage:
         self._clock = clock
         self._counters: dict[str, tuple[float, float]] = {}
         self._samples: dict[str, Sample] = {}
-        self._told: dict[str, tuple[list[Sample], Json]] = {}
-        """What was told of each pod, and by which samples."""
+        self._told: dict[str, Json | None] = {}
+        """By pod UID, what is told until the next sample; None where there is nothing to tell."""
 
     async def run(self) -> None:
         """Sample for ever."""
@@ -77,19 +77,16 @@ class NodeUsage:
 
     def pod_metrics(self) -> Iterator[Json]:
         """PodMetrics of running pods."""
-        for pod in self._node.pods.values():
-            found = {
-                name: self._samples[track.container_id]
-                for name, track in pod.tracks.items()
-                if track.is_running and track.container_id in self._samples
-            }
-            if not found:
-                continue
-            samples = list(found.values())
-            told = self._told.get(pod.row.uid)
-            if told is None or told[0] != samples:
-                told = self._told[pod.row.uid] = (samples, _pod_metrics(pod, found))
-            yield told[1]
+        for uid, pod in self._node.pods.items():
+            if uid not in self._told:
+                self._told[uid] = self._pod_metrics(pod)
+            told = self._told[uid]
+            if told is not None:
+                yield told
+
+    def note_end(self, pod_uid: str) -> None:
+        """A container of the pod ended: what was told of the pod no longer holds."""
+        self._told.pop(pod_uid, None)
 
     def node_metrics(self) -> Iterator[Json]:
         """NodeMetrics of this node: the sum of its pods."""
@@ -106,22 +103,28 @@ class NodeUsage:
             "usage": _usage(total),
         }
 
-
-def _pod_metrics(pod: LocalPod, found: dict[str, Sample]) -> Json:
-    newest = max(found.values(), key=lambda one: one.at)
-    return {
-        "apiVersion": "metrics.k8s.io/v1beta1",
-        "kind": "PodMetrics",
-        "metadata": {
-            "namespace": pod.row.namespace,
-            "name": pod.row.name,
-            "labels": dict(pod.row.labels),
-            "creationTimestamp": to_rfc3339(newest.at),
-        },
-        "timestamp": to_rfc3339(newest.at),
-        "window": f"{newest.window_seconds:.3f}s",
-        "containers": [{"name": name, "usage": _usage(sample)} for name, sample in found.items()],
-    }
+    def _pod_metrics(self, pod: LocalPod) -> Json | None:
+        found = {
+            name: self._samples[track.container_id]
+            for name, track in pod.tracks.items()
+            if track.is_running and track.container_id in self._samples
+        }
+        if not found:
+            return None
+        newest = max(found.values(), key=lambda one: one.at)
+        return {
+            "apiVersion": "metrics.k8s.io/v1beta1",
+            "kind": "PodMetrics",
+            "metadata": {
+                "namespace": pod.row.namespace,
+                "name": pod.row.name,
+                "labels": dict(pod.row.labels),
+                "creationTimestamp": to_rfc3339(newest.at),
+            },
+            "timestamp": to_rfc3339(newest.at),
+            "window": f"{newest.window_seconds:.3f}s",
+            "containers": [{"name": name, "usage": _usage(sample)} for name, sample in found.items()],
+        }
 
 
 def _usage(sample: Sample) -> Json:

@@ -5,9 +5,11 @@ same parts and the same code give the same trace, byte for byte.
 """
 
 import asyncio
+import gc
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -167,7 +169,7 @@ class Simulation:
         """Run to the end."""
         loop = VirtualTimeLoop(self._at_pause)
         self._watchman: Watchman | None = None
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        with _no_search_for_cycles(), asyncio.Runner(loop_factory=lambda: loop) as runner:
             track_tasks(runner.get_loop())
             return runner.run(self._main())
 
@@ -370,6 +372,18 @@ class Simulation:
     def _at_pause(self) -> None:
         if self._watchman is not None:
             self._watchman.at_pause()
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """A run keeps what it makes and makes next to no cycles: to look for them took a tenth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Watched:
