@@ -47,7 +47,7 @@ def pod_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
             init_peak = init_peak.largest(sidecars)
     if init_peak is not _ZERO:
         together = together.largest(init_peak)
-    return together + pod.overhead
+    return together if pod.overhead.is_empty else together + pod.overhead
 
 
 def reserved(pod: Pod) -> Resources:

@@ -33,14 +33,14 @@ class Answers:
         self._held_back: dict[str, tuple[float, Reason]] = {}
         self._stood_off: dict[str, float] = {}
 
-    def sent(self, pod: Pod, now: float) -> None:
-        """A request was accepted; `pod` is the answer."""
-        times = self._sent_at.setdefault(pod.key, [])
+    def sent(self, key: str, uid: str, sizes: dict[str, Size], now: float) -> None:
+        """A request was accepted, and all containers have these sizes since."""
+        times = self._sent_at.setdefault(key, [])
         times.append(now)
         del times[: -self._most_per_minute]
-        self._unanswered.pop(pod.key, None)
-        self._wrote[pod.key] = (pod.uid, {one.name: size_of(one) for one in pod.containers})
-        self._held_back.pop(pod.key, None)
+        self._unanswered.pop(key, None)
+        self._wrote[key] = (uid, sizes)
+        self._held_back.pop(key, None)
 
     def unanswered(self, resize: Resize) -> None:
         """No answer came: whether it was accepted, the pod itself will show."""
@@ -52,7 +52,7 @@ class Answers:
         if resize is None or resize.uid != pod.uid:
             return
         if all(size_of(one) == resize.sizes[one.name] for one in pod.containers if one.name in resize.sizes):
-            self.sent(pod, now)
+            self.sent(pod.key, pod.uid, {one.name: size_of(one) for one in pod.containers}, now)
 
     def sent_at(self, key: str) -> float | None:
         """When the last request for a pod was accepted."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from elastipod.pods import Pod
 from elastipod.reasons import Reason
 from updater.plan import Resize
+from updater.sizes import Size
 
 
 class State(StrEnum):
@@ -81,9 +82,14 @@ class Wanted(Struct, frozen=True, gc=False):
 
 
 class Accepted(Struct, frozen=True, gc=False):
-    """The API server took the request; `pod` is its answer."""
+    """The API server took the request."""
 
-    pod: Pod
+    key: str
+    uid: str
+    generation: int
+    """The pod's generation that carries it."""
+    sizes: dict[str, Size]
+    """Of all containers, as the API server wrote them: it may have been told to change what was asked."""
 
 
 class Failed(Struct, frozen=True, gc=False):

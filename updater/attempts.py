@@ -89,8 +89,8 @@ class ResizeAttempts:
         match event:
             case Wanted():
                 found = self._wanted(event, now)
-            case Accepted(pod):
-                found = self._accepted(pod, now)
+            case Accepted():
+                found = self._accepted(event, now)
             case Failed():
                 found = self._failed(event, now)
             case Seen(pod):
@@ -141,14 +141,14 @@ class ResizeAttempts:
         self._put(attempt, State.RESERVED, resize.reason, now)
         return [Send(key)]
 
-    def _accepted(self, pod: Pod, now: float) -> list[Instruction]:
-        self.answers.sent(pod, now)
-        attempt = self._attempts.get(pod.key)
-        if attempt is None or attempt.uid != pod.uid or attempt.state is not State.RESERVED:
+    def _accepted(self, event: Accepted, now: float) -> list[Instruction]:
+        self.answers.sent(event.key, event.uid, event.sizes, now)
+        attempt = self._attempts.get(event.key)
+        if attempt is None or attempt.uid != event.uid or attempt.state is not State.RESERVED:
             return []
         at = now + self._patience.unseen_seconds
-        self._put(attempt, State.REQUESTED, attempt.resize.reason, now, next_at=at, generation=pod.generation)
-        return [LookAgainAt(pod.key, at)]
+        self._put(attempt, State.REQUESTED, attempt.resize.reason, now, next_at=at, generation=event.generation)
+        return [LookAgainAt(event.key, at)]
 
     def _failed(self, event: Failed, now: float) -> list[Instruction]:
         attempt = self._attempts.get(event.key)

@@ -6,7 +6,12 @@ from an answer, is attempts.py's matter.
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
+import msgspec
+from msgspec import Struct
+
+from elastipod.api import resources
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import (
@@ -21,15 +26,17 @@ from elastipod.kube.errors import (
     TooManyRequests,
 )
 from elastipod.kube.resources import PODS
-from elastipod.kube.rows import BadObject, decode_pod
+from elastipod.kube.rows import BadObject
+from elastipod.kube.shapes import RequirementsShape
 from elastipod.pods import Pod
+from elastipod.quantities import QuantityError
 from elastipod.reasons import Reason
 from elastipod.telemetry import get_logger
 from updater.attempt import Accepted, Event, Failed, Gone
 from updater.events import Teller, has_and_wants
 from updater.patches import allocated_sizes, resize_body
 from updater.plan import Resize
-from updater.sizes import Sizes, size_of
+from updater.sizes import Size, Sizes, size_of
 from updater.steps import held_memory_limit
 
 log = get_logger(__name__)
@@ -91,13 +98,51 @@ class Sender:
                 patch_type=PatchType.STRATEGIC,
                 subresource="resize",
             )
-            return Accepted(decode_pod(answer))
+            return accepted(pod.key, answer)
         except KubeError as error:
             event = what_it_means(pod, error)
             log.warning("resize refused", pod=pod.key, reason=getattr(event, "reason", ""), error=str(error))
             return event
         except BadObject as error:
             return Failed(pod.key, Reason.UNREACHABLE, f"the answer can not be read: {error}")
+
+
+class _Container(Struct, frozen=True, gc=False):
+    name: str
+    resources: RequirementsShape = RequirementsShape()
+
+
+class _Meta(Struct, frozen=True, gc=False):
+    uid: str
+    generation: int = 0
+
+
+class _Spec(Struct, frozen=True, gc=False, rename="camel"):
+    containers: tuple[_Container, ...]
+    init_containers: tuple[_Container, ...] = ()
+
+
+class _Answer(Struct, frozen=True, gc=False):
+    """Of the pod in an answer, what a watch does not tell in time."""
+
+    metadata: _Meta
+    spec: _Spec
+
+
+_answers: Final = msgspec.json.Decoder(_Answer)
+
+
+def accepted(key: str, raw: bytes) -> Accepted:
+    """The answer to a request that was taken. Raises BadObject."""
+    try:
+        answer = _answers.decode(raw)
+        sizes = {
+            one.name: Size(resources(one.resources.requests), resources(one.resources.limits))
+            for one in (*answer.spec.init_containers, *answer.spec.containers)
+        }
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError) as error:
+        raise BadObject(str(error)) from None
+    return Accepted(key, answer.metadata.uid, answer.metadata.generation, sizes)
 
 
 def what_it_means(pod: Pod, error: KubeError) -> Event:

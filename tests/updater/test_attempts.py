@@ -23,6 +23,7 @@ from updater.attempt import (
 )
 from updater.attempts import Patience, ResizeAttempts
 from updater.plan import Resize
+from updater.sizes import size_of
 from updater.wishes import Urgency
 
 KEY = "shop/web-0"
@@ -46,10 +47,14 @@ def answered(cpu: str = "2", *, generation: int = 2, pending: str = "", observed
     return msgspec.structs.replace(found, observed_generation=observed, resize_pending=condition)
 
 
+def accepted(pod: Pod) -> Accepted:
+    return Accepted(pod.key, pod.uid, pod.generation, {one.name: size_of(one) for one in pod.containers})
+
+
 def asked() -> ResizeAttempts:
     attempts = ResizeAttempts(PATIENCE)
     assert attempts.handle(wanted(), NOW) == [Send(KEY)]
-    attempts.handle(Accepted(answered()), NOW)
+    attempts.handle(accepted(answered()), NOW)
     return attempts
 
 
@@ -91,7 +96,7 @@ def test_the_room_that_a_pod_frees_by_giving_up_does_not_wake_itself() -> None:
 def test_an_infeasible_size_is_remembered_for_pod_node_and_size() -> None:
     attempts = asked()
     assert PutBack(KEY) in attempts.handle(Seen(answered(pending="Infeasible", observed=2)), NOW + 1)
-    attempts.handle(Accepted(answered("500m", generation=3, observed=3)), NOW + 2)
+    attempts.handle(accepted(answered("500m", generation=3, observed=3)), NOW + 2)
     assert attempts.handle(wanted(), NOW + 100) != [Send(KEY)]
     assert state(attempts) == (State.INFEASIBLE, Reason.INFEASIBLE)
     assert attempts.handle(wanted("1"), NOW + 100) == [Send(KEY)]
@@ -165,7 +170,7 @@ def test_no_pod_is_asked_more_than_twice_in_a_minute() -> None:
         cpu = f"{index + 2}"
         assert attempts.handle(wanted(cpu), NOW + index) == [Send(KEY)]
         pod = answered(cpu, generation=2 + index, observed=2 + index)
-        attempts.handle(Accepted(pod), NOW + index)
+        attempts.handle(accepted(pod), NOW + index)
         attempts.handle(Seen(pod), NOW + index)
     assert attempts.handle(wanted("9"), NOW + 5) == [Tell(KEY, Reason.COOLING_DOWN), LookAgainAt(KEY, NOW + 60)]
     assert attempts.handle(wanted("9"), NOW + 60) == [Send(KEY)]
