@@ -7,18 +7,18 @@ KUBECONFIG` is the nodes' kubelet: it says of every resize that it is in force.
 import asyncio
 import sys
 from collections.abc import Awaitable, Iterable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from elastipod.clock import SystemClock
 from elastipod.kube.access import load_access
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import KubeError
 from elastipod.kube.http import HttpConnection
-from elastipod.kube.listing import list_raw
+from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, NAMESPACES, NODES, PODS, REPLICA_SETS, ResourceType
 from tests import build
 from tests.contract.real import CRDS
@@ -32,6 +32,7 @@ STARTED_AT: Final = "2026-01-01T00:00:00Z"
 _PODS_A_NODE: Final = 100
 _WORKLOADS_A_NAMESPACE: Final = 50
 _AT_ONCE: Final = 32
+_AGAIN_SECONDS: Final = 0.2
 
 
 class ResizeFleet:
@@ -169,43 +170,34 @@ class _Pod(msgspec.Struct):
     status: _Status
 
 
-class _Event(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
 async def acknowledge(connection: Connection) -> None:
-    """For ever: what the spec asks for is in force at once."""
-    listed = await list_raw(connection, PODS)
-    events, pods = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Pod)
-    slots, tasks = asyncio.Semaphore(8), set[asyncio.Task[None]]()
+    """For ever: what the spec asks for is in force at once, whatever becomes of a watch or a call."""
+    slots, tasks, clock = asyncio.Semaphore(8), set[asyncio.Task[None]](), SystemClock()
 
     async def tell(pod: _Pod) -> None:
         one = pod.spec.containers[0]
         assert one.resources is not None
         allocated = {"name": one.name, "resources": one.resources, "allocatedResources": one.resources["requests"]}
         body = {"status": {"observedGeneration": pod.metadata.generation, "containerStatuses": [allocated]}}
+        raw, place = msgspec.json.encode(body), (pod.metadata.namespace, pod.metadata.name)
         async with slots:
-            try:
-                raw, place = msgspec.json.encode(body), (pod.metadata.namespace, pod.metadata.name)
-                await connection.patch(PODS, *place, raw, subresource="status")
-            except KubeError as error:
-                print(error, file=sys.stderr)
+            while True:
+                try:
+                    await connection.patch(PODS, *place, raw, subresource="status")
+                    return
+                except KubeError as error:
+                    print(error, file=sys.stderr)
+                    await clock.sleep(_AGAIN_SECONDS)
 
-    async with aclosing(
-        connection.watch(PODS, resource_version=listed.resource_version, timeout_seconds=3600)
-    ) as stream:
-        async for line in stream:
-            event = events.decode(line)
-            if event.type != "MODIFIED":
-                continue
-            pod = pods.decode(event.object)
-            if [one.resources for one in pod.spec.containers] != [
-                one.resources for one in pod.status.container_statuses
-            ]:
-                task = asyncio.create_task(tell(pod))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+    def changed(_: str, __: _Pod | None, pod: _Pod | None) -> None:
+        if pod is not None and [one.resources for one in pod.spec.containers] != [
+            one.resources for one in pod.status.container_statuses
+        ]:
+            task = asyncio.create_task(tell(pod))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    await Reflector(connection, PODS, msgspec.json.Decoder(_Pod).decode, clock, on_change=changed).run()
 
 
 def patient_connection(kubeconfig: Path) -> HttpConnection:
