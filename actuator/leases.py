@@ -70,9 +70,9 @@ class Leases:
         self.memos[target.key] = Memo(memo.base_bytes, max(memo.ours_bytes, ours), still_pending, rescues)
         self._put({target.key: self._record(target)})
 
-    def pending_bytes(self, key: str) -> int:
-        """A limit that was asked for and that the spec has not shown yet; 0 for none."""
-        return self.memos[key].pending_bytes if key in self.memos else 0
+    def pending(self) -> list[tuple[str, int]]:
+        """Limits that were asked for and that the spec has not shown yet."""
+        return [(key, memo.pending_bytes) for key, memo in self.memos.items() if memo.pending_bytes]
 
     def _put(self, records: Mapping[str, Record | None]) -> None:
         if self._journal is None:

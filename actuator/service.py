@@ -378,11 +378,11 @@ class Actuator:
 
     def _ask_again(self) -> None:
         """What an earlier run of ours had raised and not asked to the end: the spec follows the cgroup."""
-        for key, target in self._targets.items():
-            if key in self._leaping:
+        for key, pending in self._leases.pending():
+            target = self._targets.get(key)
+            if target is None or key in self._leaping or self._asker.is_asking(key):
                 continue
-            pending = self._leases.pending_bytes(key)
-            if pending > max(target.spec_bytes, self._accepted.get(key, 0)) and not self._asker.is_asking(key):
+            if pending > max(target.spec_bytes, self._accepted.get(key, 0)):
                 self._asker.ask(key, pending, partial(self._find, key))
 
     def _find(self, key: str) -> tuple[Pod, Container] | None:

@@ -50,8 +50,8 @@ class SimulatedMemory:
         self._highs.pop(key, None)
 
     def usage(self, key: str) -> int:
-        usage = self._runtime.usage(self._targets[key].container_id) if key in self._targets else None
-        return 0 if usage is None else usage.memory_bytes
+        target = self._targets.get(key)
+        return 0 if target is None else self._runtime.memory_bytes(target.container_id) or 0
 
     def bounds(self, key: str) -> tuple[int | None, int | None]:
         target = self._targets.get(key)
@@ -60,11 +60,11 @@ class SimulatedMemory:
 
     def reading(self, key: str) -> MemoryReading | None:
         target = self._targets.get(key)
-        usage = self._runtime.usage(target.container_id) if target is not None else None
+        memory = self._runtime.memory_bytes(target.container_id) if target is not None else None
         limits = self._runtime.limits(target.container_id) if target is not None else None
-        if usage is None or limits is None:
+        if memory is None or limits is None:
             return None
-        return MemoryReading(usage.memory_bytes, limits.memory_limit_bytes, self._highs.get(key))
+        return MemoryReading(memory, limits.memory_limit_bytes, self._highs.get(key))
 
     def raise_limit(self, key: str, limit_bytes: int) -> None:
         target = self._targets[key]

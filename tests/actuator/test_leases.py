@@ -54,9 +54,9 @@ def test_what_was_raised_and_not_yet_in_the_spec_is_known_after_a_restart(tmp_pa
     leases.note(ONE, ours=128 * MIB, pending=128 * MIB, rescued=True)
     again = disk.leases()
     assert again.memos == leases.memos
-    assert again.pending_bytes(ONE.key) == 128 * MIB
+    assert again.pending() == [(ONE.key, 128 * MIB)]
     again.renew({ONE.key: replace(ONE, spec_bytes=128 * MIB)}, [], [])
-    assert again.pending_bytes(ONE.key) == 0
+    assert again.pending() == []
 
 
 def test_what_an_earlier_run_held_is_released_where_it_is_protected_no_longer(tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_what_a_full_disk_refused_is_told_and_written_once_it_can_be(tmp_path: P
     leases.renew({}, [], [ONE.key])
     assert leases.problem == ""
     assert disk.groups() == [ONE.group]
-    assert disk.leases().pending_bytes(ONE.key) == 128 * MIB
+    assert disk.leases().pending() == [(ONE.key, 128 * MIB)]

@@ -185,7 +185,17 @@ class SimulatedRuntime:
         found = self._as_of_now(container_id)
         if found is None or not found.is_running:
             return None
-        return GroupUsage(found.cpu_seconds, found.memory_bytes, found.memory_bytes)
+        memory = found.memory_bytes
+        return GroupUsage(found.cpu_seconds, memory, memory)
+
+    def memory_bytes(self, container_id: str) -> int | None:
+        """What `usage` tells of memory; None where the container does not run. Cheap, to be asked often."""
+        found = self._containers.get(container_id)
+        if found is None:
+            return None
+        if found.next_at <= (now := self._clock.now()):
+            self._live(found, now)
+        return found.memory_bytes if found.is_running else None
 
     def stop(self, container_id: str, *, kill: bool) -> None:
         self._advance()
