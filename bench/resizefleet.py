@@ -84,7 +84,7 @@ class ResizeFleet:
         containers = [build.container_json(cpu=f"{FIRST_MILLICORES}m", memory=MEMORY)]
         template = build.template_json(labels, containers)
         spec = {"replicas": self._pods_each, "selector": {"matchLabels": labels}, "template": template}
-        meta = {"name": name, "namespace": namespace}
+        meta: Json = {"name": name, "namespace": namespace}
         deployment = await self._create(connection, DEPLOYMENTS, {"metadata": meta, "spec": spec})
         owner = build.owner_json("Deployment", name, deployment["metadata"]["uid"])
         meta = {"name": f"{name}-1", "namespace": namespace, "ownerReferences": [owner]}
