@@ -89,7 +89,7 @@ async def pod_facts(connection: Connection, namespace: str, name: str) -> dict[s
             "generation": pod.generation,
             "observed_generation": pod.observed_generation,
         },
-        "parts": await ask_parts(asked, pod.key),
+        "parts": await ask_parts(connection, asked, pod.key),
         "events": await _pod_events(connection, pod),
     }
 
@@ -130,20 +130,24 @@ def _told_items(items: list[dict[str, Any]]) -> Iterator[str]:
 def _told_fields(fields: dict[str, Any], indent: str) -> Iterator[str]:
     for key, value in fields.items():
         label = f"{indent}{shown(key).replace('_', ' ')}"
-        if isinstance(value, dict):
-            if all(not isinstance(one, dict | list) for one in value.values()):
-                yield f"{label}: " + ", ".join(f"{shown(name)} {shown(one)}" for name, one in value.items())
-            else:
+        if value in (None, ""):
+            continue
+        if not value and isinstance(value, dict | list):
+            yield f"{label}: none"
+        elif isinstance(value, dict):
+            if any(isinstance(one, dict | list) for one in value.values()):
                 yield f"{label}:"
                 yield from _told_fields(value, indent + "  ")
+            else:
+                said = (f"{shown(name)} {shown(one)}" for name, one in value.items() if one not in (None, ""))
+                yield f"{label}: " + ", ".join(said)
         elif isinstance(value, list):
-            yield f"{label}:" + ("" if value else " none")
+            yield f"{label}:"
             for one in value:
-                if isinstance(one, dict):
-                    yield f"{indent}  - " + ", ".join(f"{shown(name)} {shown(item)}" for name, item in one.items())
-                else:
-                    yield f"{indent}  - {shown(one)}"
-        elif value not in (None, ""):
+                lines = _told_fields(one, f"{indent}    ") if isinstance(one, dict) else [f"{indent}    {shown(one)}"]
+                for number, line in enumerate(lines):
+                    yield line if number else f"{indent}  - {line.removeprefix(f'{indent}    ')}"
+        else:
             yield f"{label}: {shown(value)}"
 
 

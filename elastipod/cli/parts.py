@@ -6,7 +6,9 @@ does not answer is said so; nothing waits for it long.
 
 import asyncio
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -16,10 +18,11 @@ from actuator.telling import HEARTBEAT_SECONDS
 from elastipod.cli.cluster import Picture
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError, NotFound
 from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION
 from elastipod.kube.listing import list_rows
-from elastipod.kube.resources import LEASES
-from elastipod.kube.rows import BadObject
+from elastipod.kube.resources import LEASES, PODS
+from elastipod.kube.rows import BadObject, decode_pod
 
 PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
 _ANSWER_SECONDS: Final = 2.0
@@ -80,25 +83,46 @@ async def running_parts(connection: Connection, picture: Picture) -> list[Runnin
     return sorted(found, key=lambda part: (part.name, part.node))
 
 
-async def ask_parts(parts: list[RunningPart], key: str) -> dict[str, Any]:
+async def ask_parts(connection: Connection, parts: list[RunningPart], key: str) -> dict[str, Any]:
     """What each part says of the pod of that key; a part that does not answer has an `error`."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS)) as session:
-        answers = await asyncio.gather(*(_ask(session, part, key) for part in parts))
+    answers = await asyncio.gather(*(_ask(connection, part, key) for part in parts))
     return {part.name: answer for part, answer in zip(parts, answers, strict=True)}
 
 
-async def _ask(session: aiohttp.ClientSession, part: RunningPart, key: str) -> dict[str, Any]:
+async def _ask(connection: Connection, part: RunningPart, key: str) -> dict[str, Any]:
     if not part.address:
         return {"error": f"the {part.name} has not said where it listens"}
     try:
-        async with session.get(f"{part.address}/explain/{key}") as answer:
-            body = await answer.content.read(_MOST_BYTES)
-            if answer.status == 404:
-                return {"error": f"the {part.name} knows nothing of this pod"}
-            answer.raise_for_status()
-            return msgspec.json.decode(body, type=dict[str, Any])
-    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError, ValueError) as error:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            body = await _answer(connection, part.address, key)
+        if body is None:
+            return {"error": f"the {part.name} knows nothing of this pod"}
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (KubeError, aiohttp.ClientError, TimeoutError, msgspec.DecodeError, ValueError) as error:
         return {"error": f"the {part.name} does not answer at {part.address}: {error or type(error).__name__}"}
+
+
+async def _answer(connection: Connection, address: str, key: str) -> bytes | None:
+    """A part in a pod is asked through the API server, any other at its port; None where it knows nothing."""
+    where = urlsplit(address)
+    host, port = where.hostname or "", where.port or 80
+    if not ip_address(host).is_loopback:
+        selector = f"status.podIP={host}"
+        pods = await list_rows(connection, PODS, decode_pod, label_selector=PART_LABEL, field_selector=selector)
+        if pods:
+            asked = f"proxy/explain/{key}"
+            try:
+                return await connection.get(PODS, pods[0].namespace, f"{pods[0].name}:{port}", subresource=asked)
+            except NotFound as error:
+                # The API server gives a reason, a part says it in plain text.
+                if error.reason:
+                    raise
+                return None
+    async with aiohttp.ClientSession() as session, session.get(f"{address}/explain/{key}") as answer:
+        if answer.status == 404:
+            return None
+        answer.raise_for_status()
+        return await answer.content.read(_MOST_BYTES)
 
 
 def _decode_lease(raw: bytes | msgspec.Raw) -> RunningPart:

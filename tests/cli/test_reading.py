@@ -202,6 +202,16 @@ def test_each_part_is_asked_and_one_that_does_not_answer_is_said_so(cluster: Clu
     assert "next try: at soon, reason NoRoom" in table.stdout
 
 
+def test_a_part_in_a_pod_is_asked_through_the_api_server(cluster: Cluster) -> None:
+    """Nobody's machine reaches the addresses of pods; the local cluster refuses by name what a real one does."""
+    cluster.add_web()
+    body = pod_json("updater-1", node="n1", labels={"app.kubernetes.io/part-of": "elastipod"})
+    cluster.put_pod(body, running_status(body) | {"podIP": "10.1.2.3"})
+    cluster.post(LEASES, lease("updater", "http://10.1.2.3:8080"))
+    error = facts(cluster, "explain", "web-1-a")["parts"]["updater"]["error"]
+    assert "pods/proxy is not served by the local cluster" in error
+
+
 def test_status_tells_of_parts_room_and_what_waits(cluster: Cluster) -> None:
     cluster.add_web(cpu="1", memory="1Gi")
     cluster.post(LEASES, lease("updater", "http://127.0.0.1:9"))

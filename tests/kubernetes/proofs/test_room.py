@@ -49,7 +49,8 @@ def test_a_resize_waits_for_room_and_happens_within_5_s_of_a_pods_end(
         wait_running(cluster.calls, 2, "app=full")
         stated = {"app": {"requests": {"cpu": "500m"}}}
         cluster.kubectl("annotate", "pod", "waiting", f"elastipod.io/resources={json.dumps(stated)}")
-        wait_for(lambda: elastipod.explain("waiting"), 60, "it waits for room", _waits_for_room)
+        told = wait_for(lambda: elastipod.explain("waiting"), 60, "it waits for room", _waits_for_room)
+        assert [part for part, answer in told["parts"].items() if "error" in answer] == []
         assert cpu_of(elastipod, "waiting") == 10
         tell(cluster, over="")
         since = clock.monotonic()
