@@ -235,8 +235,10 @@ class ResizeAttempts:
 
     def _done(self, attempt: Attempt, now: float) -> list[Instruction]:
         self._put(attempt, State.DONE, Reason.DONE, now, tries=0)
+        is_straight = attempt.reason is attempt.resize.reason
+        message = "" if is_straight else f"was {attempt.reason.value} for {now - attempt.since:.0f} s"
         # What was wanted meanwhile, or the next step, is decided now.
-        return [Tell(attempt.key, Reason.DONE), PlanAgain(attempt.key)]
+        return [Tell(attempt.key, Reason.DONE, message), PlanAgain(attempt.key)]
 
     def _infeasible_now(self, attempt: Attempt, message: str, now: float) -> list[Instruction]:
         until = now + self._patience.infeasible_seconds

@@ -130,7 +130,9 @@ class Updater:
 
     def _tell(self, key: str, reason: Reason, message: str) -> None:
         self._outcomes.labels(outcome=reason.value).inc()
-        log.info("resize", pod=key, outcome=reason.value, message=message)
+        # That a resize was granted is told; one that went straight from there has no news.
+        tell = log.debug if reason is Reason.DONE and not message else log.info
+        tell("resize", pod=key, outcome=reason.value, message=message)
         attempt = self.attempts.get(key)
         if attempt is None or not attempt.is_under_way:
             self._requests.ended(key)

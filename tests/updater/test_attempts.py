@@ -70,6 +70,13 @@ def test_no_condition_is_no_success_before_the_kubelet_has_looked() -> None:
     assert state(attempts) == (State.DONE, Reason.DONE)
 
 
+def test_a_resize_that_had_to_wait_says_so_when_it_is_done() -> None:
+    attempts = asked()
+    attempts.handle(Seen(answered(pending="Deferred", observed=2)), NOW + 1)
+    told, _ = attempts.handle(Seen(answered(observed=2)), NOW + 61)
+    assert told == Tell(KEY, Reason.DONE, "was Deferred for 61 s")
+
+
 def test_one_request_of_a_pod_at_a_time() -> None:
     attempts = asked()
     assert attempts.handle(wanted("3"), NOW + 1) == []
