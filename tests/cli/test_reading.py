@@ -203,7 +203,7 @@ def test_each_part_is_asked_and_one_that_does_not_answer_is_said_so(cluster: Clu
 
 
 def test_a_part_in_a_pod_is_asked_through_the_api_server(cluster: Cluster) -> None:
-    """Nobody's machine reaches the addresses of pods; the local cluster refuses by name what a real one does."""
+    """The local cluster refuses by name what a real one does."""
     cluster.add_web()
     body = pod_json("updater-1", node="n1", labels={"app.kubernetes.io/part-of": "elastipod"})
     cluster.put_pod(body, running_status(body) | {"podIP": "10.1.2.3"})

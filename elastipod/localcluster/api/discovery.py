@@ -32,6 +32,7 @@ _SUBRESOURCE_KINDS: Final = {
 _SUBRESOURCE_VERBS: Final = {"log": ["get"], "eviction": ["create"], "binding": ["create"]}
 # Strategic merge is left out on purpose: where it stands, kubectl looks here for merge keys instead of in itself.
 _PATCH_TYPES: Final = ("application/json-patch+json", "application/merge-patch+json")
+_PODS_NOT_SERVED: Final = ("exec", "attach", "portforward", "proxy", "ephemeralcontainers")
 _NOT_SERVED: Final = {
     "authorization.k8s.io": "access reviews are not served: whoever reaches the local cluster may do everything",
     "authentication.k8s.io": "token reviews are not served: the local cluster asks nobody who they are",
@@ -76,8 +77,9 @@ def _refuse_by_name(path: str) -> None:
     parts = path.split("/")
     if len(parts) > 2 and parts[1] == "apis" and parts[2] in _NOT_SERVED:
         raise ApiFailure(404, _NOT_SERVED[parts[2]], reason="NotFound")
-    if parts[-1] in ("exec", "attach", "portforward", "proxy", "ephemeralcontainers") and "pods" in parts:
-        raise ApiFailure(501, f"pods/{parts[-1]} is not served by the local cluster", reason="NotImplemented")
+    # /api/v1/namespaces/NAMESPACE/pods/POD/SUBRESOURCE, and of a proxy what is asked behind it.
+    if len(parts) > 7 and parts[5] == "pods" and parts[7] in _PODS_NOT_SERVED:
+        raise ApiFailure(501, f"pods/{parts[7]} is not served by the local cluster", reason="NotImplemented")
 
 
 def _groups(path: str, accept: str) -> Response:
