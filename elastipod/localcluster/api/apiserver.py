@@ -76,9 +76,9 @@ class ApiServer:
         self.store = store
         self.logs = logs
         self.usage = usage
+        """Both are set by the node; without a usage source, metrics.k8s.io shows what was written to it."""
         self._measured: dict[str, list[dict[str, Any]]] = {}
         """The measurements that were last put into the store."""
-        """Both are set by the node; without a usage source, metrics.k8s.io shows what was written to it."""
         self._clock = clock
         deletion = Deletion(store, clock)
         admission = Admission(store, checks_node_capacity=checks_node_capacity, size_new=size_new)

@@ -1,64 +1,23 @@
 """Containers that run in thought: they use what their model says, and are killed at their limits as the kernel would.
 
-Owns what becomes of a model under limits: killed at the memory limit, held at `high`, capped at the CPU limit. Nothing
-happens between calls; every answer is computed for the clock's time, so that a run under a manual or virtual clock
-repeats exactly.
+Owns what becomes of a container under limits: killed at the memory limit, held at `high`; its life in between is
+simulatedlife.py's matter. Nothing happens between calls; every answer is computed for the clock's time, so that a run
+under a manual or virtual clock repeats exactly.
 """
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from elastipod.clock import Clock
 from elastipod.localcluster.node.hands import GroupLimits, GroupUsage
 from elastipod.localcluster.node.runtime import ContainerSpec, Run, RunState, Sandbox, StartError
-from elastipod.localcluster.node.usagemodel import UsageModel, UsageStep, parse_usage_model
+from elastipod.localcluster.node.simulatedlife import Life
+from elastipod.localcluster.node.usagemodel import parse_usage_model
 
 _SIGTERM: Final = 15
 _SIGKILL: Final = 9
-
-
-@dataclass(slots=True)
-class _Container:
-    run: Run
-    model: UsageModel
-    limits: GroupLimits
-    seen_at: float
-    step: UsageStep
-    """Where it is in its model."""
-    next_at: float = math.inf
-    """When something happens to it by itself."""
-    lived_seconds: float = 0.0
-    """How far it is in its model; a container that is held does not get on."""
-    cpu_seconds: float = 0.0
-    high_bytes: int | None = None
-    held_since: float | None = None
-    held_seconds: float = 0.0
-    high_events: int = 0
-
-    @property
-    def is_running(self) -> bool:
-        return self.run.state is RunState.RUNNING
-
-    @property
-    def memory_bytes(self) -> int:
-        wanted = self.step.memory_bytes
-        return wanted if self.high_bytes is None else min(wanted, self.high_bytes)
-
-    @property
-    def cpu_millicores(self) -> int:
-        wanted, most = self.step.cpu_millicores, self.limits.cpu_limit_millicores
-        return wanted if most is None else min(wanted, most)
-
-    def live(self, until: float) -> None:
-        """Let time pass in which nothing happens to it."""
-        passed, self.seen_at = until - self.seen_at, until
-        if self.held_since is not None:
-            self.held_seconds += passed
-        elif self.is_running:
-            self.cpu_seconds += self.cpu_millicores * passed / 1000
-            self.lived_seconds += passed
 
 
 class SimulatedRuntime:
@@ -70,7 +29,7 @@ class SimulatedRuntime:
         self.on_change: Callable[[], None] = lambda: None
         self.on_high: Callable[[str], None] = lambda _: None
         self._clock = clock
-        self._containers: dict[str, _Container] = {}
+        self._containers: dict[str, Life] = {}
         self._pod_limits: dict[str, GroupLimits] = {}
         self._ended: list[Run] = []
         self._held: dict[str, None] = {}
@@ -104,7 +63,7 @@ class SimulatedRuntime:
         now = self._clock.now()
         run = Run(spec, RunState.RUNNING, now, process_id=int(spec.container_id[:6], 16))
         self._pod_limits[spec.sandbox.uid] = pod
-        self._containers[spec.container_id] = _Container(run, model, limits, now, model.at(0.0))
+        self._containers[spec.container_id] = Life(run, model, limits, now, model.at(0.0))
         self._enforce(self._containers[spec.container_id])
         return run
 
@@ -227,17 +186,17 @@ class SimulatedRuntime:
             if one.next_at <= now:
                 self._live(one, now)
 
-    def _as_of_now(self, container_id: str) -> _Container | None:
+    def _as_of_now(self, container_id: str) -> Life | None:
         """A container as it is now."""
         found = self._containers.get(container_id)
         if found is not None:
             self._live(found, self._clock.now())
         return found
 
-    def _live(self, one: _Container, now: float) -> None:
+    def _live(self, one: Life, now: float) -> None:
         """Let a container live until now, from one step of its model to the next."""
         while one.next_at <= now:
-            second = _next_second(one)
+            second = one.next_second
             one.live(one.next_at)
             one.lived_seconds = second
             self._enforce(one)
@@ -249,14 +208,14 @@ class SimulatedRuntime:
                 one.live(self._clock.now())
                 self._enforce(one)
 
-    def _enforce(self, one: _Container) -> None:
+    def _enforce(self, one: Life) -> None:
         """Know what a container wants now and what comes next, and end, kill or hold it as its limits have it."""
         one.step = one.model.at(one.lived_seconds)
         self._judge(one, one.seen_at)
         goes_on = one.is_running and one.held_since is None
-        one.next_at = one.seen_at + _next_second(one) - one.lived_seconds if goes_on else math.inf
+        one.next_at = one.seen_at + one.next_second - one.lived_seconds if goes_on else math.inf
 
-    def _judge(self, one: _Container, now: float) -> None:
+    def _judge(self, one: Life, now: float) -> None:
         if one.model.seconds is not None and one.lived_seconds >= one.model.seconds and one.held_since is None:
             self._end(one, now, exit_code=one.model.exit_code)
             return
@@ -273,7 +232,7 @@ class SimulatedRuntime:
             return
         self._enforce_pod(one, now)
 
-    def _enforce_pod(self, one: _Container, now: float) -> None:
+    def _enforce_pod(self, one: Life, now: float) -> None:
         uid = one.run.spec.sandbox.uid
         most = self._pod_limits[uid].memory_limit_bytes if uid in self._pod_limits else None
         if most is None:
@@ -286,9 +245,7 @@ class SimulatedRuntime:
         if used > most:
             self._end(one, now, signal=_SIGKILL, oom_killed=True)
 
-    def _end(
-        self, one: _Container, at: float, *, exit_code: int = 0, signal: int = 0, oom_killed: bool = False
-    ) -> None:
+    def _end(self, one: Life, at: float, *, exit_code: int = 0, signal: int = 0, oom_killed: bool = False) -> None:
         one.run = replace(
             one.run,
             state=RunState.EXITED,
@@ -303,16 +260,10 @@ class SimulatedRuntime:
         self._ended.append(one.run)
         self.on_change()
 
-    def _let_go(self, one: _Container, at: float) -> None:
+    def _let_go(self, one: Life, at: float) -> None:
         if one.held_since is not None:
             self._holds_over.append((one.run.spec.container_id, one.held_since, at))
             one.held_since = None
             self._held.pop(one.run.spec.container_id, None)
             # What comes next in its model was as far away as the hold.
             self.on_change()
-
-
-def _next_second(one: _Container) -> float:
-    """The second of its life in which something happens to a container by itself; infinite for never."""
-    step = one.model.after(one.lived_seconds)
-    return min(math.inf if one.model.seconds is None else one.model.seconds, math.inf if step is None else step.second)
