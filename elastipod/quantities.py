@@ -209,4 +209,4 @@ def _negated(amount: int | None) -> int | None:
 def _largest(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
-    return max(one, other)
+    return one if one > other else other

@@ -37,6 +37,7 @@ _MOST_KEPT: Final = 64
 """A longer quantity is not worth a place in a cache."""
 _SHOWN_OF_ANNOTATION: Final = 256
 _NO_LABELS: Final[dict[str, str]] = {}
+_QOS_CLASSES: Final[dict[str | None, QosClass]] = {one.value: one for one in QosClass}
 
 S = TypeVar("S")
 
@@ -123,8 +124,9 @@ def decode_quota(raw: bytes | msgspec.Raw) -> Quota:
 def pod_row(pod: shapes.PodShape) -> Pod:
     """The slim value of a decoded pod."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    statuses = {one.name: one for one in status.container_statuses or ()}
-    statuses.update((one.name, one) for one in status.init_container_statuses or ())
+    statuses = {
+        one.name: one for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    }
     containers = [_container(one, _init_kind(one), statuses.get(one.name)) for one in spec.init_containers or ()]
     containers += [_container(one, ContainerKind.APP, statuses.get(one.name)) for one in spec.containers]
     pending = progress = None
@@ -250,8 +252,9 @@ def _resize_condition(condition: shapes.ConditionShape) -> ResizeCondition:
 
 def _qos_class(stated: str | None, containers: Iterable[Container]) -> QosClass:
     """As the status has it; from the containers where it does not say (component-helpers qos.ComputePodQOS)."""
-    if stated is not None and stated in QosClass._value2member_map_:
-        return QosClass(stated)
+    known = _QOS_CLASSES.get(stated)
+    if known is not None:
+        return known
     amounts = [(one.requests, one.limits) for one in containers]
     if all(requests.is_empty and limits.is_empty for requests, limits in amounts):
         return QosClass.BEST_EFFORT
