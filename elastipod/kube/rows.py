@@ -124,9 +124,7 @@ def decode_quota(raw: bytes | msgspec.Raw) -> Quota:
 def pod_row(pod: shapes.PodShape) -> Pod:
     """The slim value of a decoded pod."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    statuses = {
-        one.name: one for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    }
+    statuses = {one.name: one for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))}
     containers = [_container(one, _init_kind(one), statuses.get(one.name)) for one in spec.init_containers or ()]
     containers += [_container(one, ContainerKind.APP, statuses.get(one.name)) for one in spec.containers]
     pending = progress = None
