@@ -87,9 +87,9 @@ class Answers:
         if resize.urgency > Urgency.ASKED:
             # A kill, a debt and a person's word break a stand-off.
             found.append((self._stood_off.get(resize.key, 0.0), Reason.OVERRIDDEN))
-        until = self._infeasible.get(resize.uid, {}).get((node, shape(resize.sizes)), 0.0)
-        found.append((until, Reason.INFEASIBLE))
-        found.append(self._refused.get(resize.uid, {}).get(shape(resize.sizes), (0.0, Reason.REFUSED)))
+        asked = shape(resize.sizes)
+        found.append((self._infeasible.get(resize.uid, {}).get((node, asked), 0.0), Reason.INFEASIBLE))
+        found.append(self._refused.get(resize.uid, {}).get(asked, (0.0, Reason.REFUSED)))
         found.append(self._held_back.get(resize.key, (0.0, Reason.REFUSED)))
         longest = max(found, key=lambda one: one[0])
         return longest if longest[0] > now else None

@@ -215,13 +215,15 @@ class ResizeAttempts:
             if pod.resize_progress is ResizeProgress.INFEASIBLE:
                 return self._infeasible_now(attempt, pending.message, now)
             return self._enter(attempt, State.DEFERRED, Reason.DEFERRED, pending.message, now)
-        in_force = is_in_force(pod, attempt.resize.sizes)
         if progress is not None and progress.reason == "Error":
             return self._enter(attempt, State.IN_PROGRESS, Reason.RESIZE_ERROR, progress.message, now)
-        if progress is not None and not in_force:
+        if progress is not None and not is_in_force(pod, attempt.resize.sizes):
             return self._enter(attempt, State.IN_PROGRESS, Reason.IN_PROGRESS, progress.message, now)
         # A kubelet that tracks generations has looked; of an older one only the values tell.
-        has_looked = pod.observed_generation >= attempt.generation if pod.observed_generation else in_force
+        if pod.observed_generation:
+            has_looked = pod.observed_generation >= attempt.generation
+        else:
+            has_looked = is_in_force(pod, attempt.resize.sizes)
         return self._done(attempt, now) if has_looked else []
 
     def _enter(self, attempt: Attempt, state: State, reason: Reason, message: str, now: float) -> list[Instruction]:
