@@ -82,12 +82,11 @@ class LoopWatcher:
             return
         # Rounding may leave nothing of a wait whose end has not come.
         sleeping = asyncio.ensure_future(self._clock.sleep(max(seconds, 0.001)))
-        waking = asyncio.ensure_future(self._wake.wait())
+        sleeping.add_done_callback(lambda done: None if done.cancelled() else self._wake.set())
         try:
-            await asyncio.wait((sleeping, waking), return_when=asyncio.FIRST_COMPLETED)
+            await self._wake.wait()
         finally:
             sleeping.cancel()
-            waking.cancel()
 
     def _tell(self, key: str, outcome: Outcome) -> None:
         self.on_outcome(key, outcome)

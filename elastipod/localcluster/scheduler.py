@@ -18,6 +18,7 @@ from elastipod.kube.resources import NODES, PODS
 from elastipod.kube.rows import decode_node, decode_pod
 from elastipod.localcluster.node.recorder import Recorder, Subject
 from elastipod.localcluster.room import Room
+from elastipod.localcluster.waking import wait_for_wake
 from elastipod.pods import Node, Pod
 from elastipod.telemetry import get_logger
 
@@ -146,22 +147,6 @@ class Scheduler:
         self._room.put_node(key, new)
         if old is None or new is None or _without_version(old) != _without_version(new):
             self.wake.set()
-
-
-async def wait_for_wake(wake: asyncio.Event, clock: Clock, seconds: float) -> None:
-    """Return when woken, or after so many seconds."""
-    woken = asyncio.create_task(wake.wait())
-    slept = asyncio.create_task(_sleep(clock, seconds))
-    try:
-        await asyncio.wait((woken, slept), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        woken.cancel()
-        slept.cancel()
-        await asyncio.gather(woken, slept, return_exceptions=True)
-
-
-async def _sleep(clock: Clock, seconds: float) -> None:
-    await clock.sleep(seconds)
 
 
 def _without_version(node: Node) -> Node:

@@ -102,6 +102,11 @@ class SimulatedNode(EmbeddedNode):
     patience_seconds = 600.0
     notice_seconds = 5.0
 
+    def kill_kubelet(self) -> None:
+        super().kill_kubelet()
+        # No kubelet is there again in the same instant.
+        self.pause()
+
     def group(self, path: str) -> GroupLimits:
         assert isinstance(self.runtime, SimulatedRuntime)
         uid, _, container = path.rpartition("/pod")[2].partition("/")

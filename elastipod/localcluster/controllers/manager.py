@@ -37,7 +37,7 @@ from elastipod.localcluster.controllers.actions import (
     name_of,
 )
 from elastipod.localcluster.node.recorder import Recorder, Subject
-from elastipod.localcluster.scheduler import wait_for_wake
+from elastipod.localcluster.waking import wait_for_wake
 from elastipod.telemetry import get_logger
 
 log = get_logger(__name__)

@@ -31,6 +31,7 @@ from elastipod.localcluster.node.runtime import Run, Runtime, Sandbox
 from elastipod.localcluster.node.sizes import Size, was_admitted
 from elastipod.localcluster.node.statuses import Addresses, pod_status, rejected_status
 from elastipod.localcluster.node.usage import NodeUsage
+from elastipod.localcluster.waking import wait_for_wake
 from elastipod.telemetry import get_logger
 
 log = get_logger(__name__)
@@ -174,16 +175,10 @@ class LocalNode:
 
     async def _wait(self, at: float | None) -> None:
         ends = [time for time in (at, self.runtime.next_change_at()) if time is not None]
-        waits: set[asyncio.Task[Any]] = {asyncio.create_task(self.wake.wait())}
-        if ends:
-            seconds = max(min(ends) - self._clock.now(), _LEAST_WAIT_SECONDS)
-            waits.add(asyncio.create_task(_sleep(self._clock, seconds)))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waits:
-                task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+        if not ends:
+            await self.wake.wait()
+            return
+        await wait_for_wake(self.wake, self._clock, max(min(ends) - self._clock.now(), _LEAST_WAIT_SECONDS))
 
     def _on_change(self, _key: str, old: Manifest | None, new: Manifest | None) -> None:
         if old is not None and (new is None or new.row.uid != old.row.uid) and old.row.uid in self.pods:
@@ -389,7 +384,3 @@ def _orphan(runs: list[Run]) -> LocalPod:
     pod = new_local_pod(decode_manifest(msgspec.json.encode(raw)), 0.0)
     pod.is_gone = True
     return pod
-
-
-async def _sleep(clock: Clock, seconds: float) -> None:
-    await clock.sleep(seconds)
