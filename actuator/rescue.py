@@ -34,6 +34,8 @@ from elastipod.clock import Clock
 _LEAST_GRANT: Final = 1024 * 1024
 _PAGE: Final = 4096
 _RUNGS_IN_USE: Final = 3
+_FAR: Final = 0.5
+"""Below this share of its mark a container is swept closely only, that is four times as seldom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class _Slot:
     guard: SpikeGuard
     mark: int = 0
     """The usage from which a closer look is worth it."""
+    is_far: bool = False
+    """Whether its usage was far below that at the last sweep."""
     bounds: tuple[int | None, int | None] = (None, None)
     """Limit and hold as they were last seen."""
     armed: tuple[int, ...] = ()
@@ -151,13 +155,16 @@ class Rescue:
         return [key for key, slot in self._busy.items() if slot.guard.next_at <= now]
 
     def sweep(self, keys: Iterable[str], now: float, *, closely: bool) -> None:
-        """The safety net beside the events; `closely` sees also limits and holds that others changed."""
+        """The safety net beside the events; `closely` sees also limits and holds that others changed, and who is far
+        from its mark, whom the others pass over."""
         found = []
         for key in keys:
             slot = self._slots.get(key)
-            if slot is None:
+            if slot is None or (slot.is_far and not closely and key not in self._busy):
                 continue
-            is_near = key in self._busy or self._memory.usage(key) >= slot.mark
+            usage = self._memory.usage(key)
+            slot.is_far = usage < _FAR * slot.mark
+            is_near = key in self._busy or usage >= slot.mark
             if is_near or (closely and self._memory.bounds(key) != slot.bounds):
                 found.append(key)
         if found:
