@@ -75,7 +75,9 @@ def test_who_crashes_again_and_again_is_kept_waiting(node: Node) -> None:
     assert (app.last_termination.reason, app.last_termination.exit_code) == ("Error", 1)
     assert app.last_termination.container_id == app.container_id
     [status] = web.json()["status"]["containerStatuses"]
-    assert status["state"]["waiting"]["message"].startswith("back-off 10s restarting failed container=app")
+    # The first end is followed by a start at once, and by the wait for ten seconds the next, which is soon over.
+    seconds = 10 * 2 ** (status["restartCount"] - 1)
+    assert status["state"]["waiting"]["message"].startswith(f"back-off {seconds}s restarting failed container=app")
     later = web.until(lambda one: one.containers[0].restart_count > app.restart_count, "it is tried again")
     assert later.containers[0].container_id != app.container_id
 
