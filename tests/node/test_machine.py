@@ -1,13 +1,16 @@
 """The spike path on a real cgroup v2 kernel, in a virtual machine."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import prometheus_client
 import pytest
 
 from tests.node.cases import CASES
 from tests.node.debian import NoMachine
-from tests.node.machine import boot
+from tests.node.machine import PURE, boot
 
 BOOT_SECONDS = 900.0
 
@@ -32,3 +35,13 @@ def test_in_the_machine(console: str, name: str) -> None:
 def test_every_case_has_a_name_of_its_own() -> None:
     assert len(set(CASES)) == len(CASES)
     assert Path(__file__).with_name("agent.py").exists()
+
+
+def test_what_runs_there_needs_nothing_that_is_built(tmp_path: Path) -> None:
+    """It has an interpreter of its own, and what we bring along."""
+    for name in PURE:
+        (tmp_path / name).symlink_to(Path(prometheus_client.__file__).parents[1] / name)
+    paths = [str(tmp_path), str(Path(__file__).parents[2])]
+    code = f"import sys; sys.path += {paths}; import tests.node.cases, tests.node.agent, actuator.guard"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -7,8 +7,6 @@ cgroup v1 from v2. A group is a path below the node's cgroup root: `kubepods/bur
 from dataclasses import dataclass
 from typing import Protocol
 
-from msgspec import Struct
-
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
@@ -19,7 +17,8 @@ class GroupLimits:
     memory_limit_bytes: int | None = None
 
 
-class GroupUsage(Struct, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class GroupUsage:
     """What a cgroup used: CPU since it was made, memory now. Working set is usage without inactive file pages."""
 
     cpu_seconds: float
