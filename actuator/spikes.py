@@ -24,7 +24,9 @@ _LOOKS: Final = 5
 _SLEEP_SECONDS: Final = 2.0
 """MEMCG_MAX_HIGH_DELAY_JIFFIES."""
 _NODES_SHARE: Final = 0.6
-"""The share of a hold's time that is left to a node which raises."""
+"""The share of a hold's time that is left to a node which raises,"""
+_TAKEN: Final = 0.75
+"""unless so much of the gap is taken before."""
 RUNGS: Final = 5
 _LEAPING: Final = 2
 """So many gaps below the limit a mark stands in a leap (v1): who grew through the last is soon at the next."""
@@ -320,7 +322,7 @@ class SpikeGuard:
         if self.phase is Phase.ASKED:
             if limit >= self._asked:
                 return again + self._write(now)
-            return again + self._moved_hold(reading, mark) + self._unanswered(now)
+            return again + self._moved_hold(reading, mark) + self._unanswered(reading, mark, limit, now)
         return again + self._moved_hold(reading, mark) + self._at(reading, mark, limit, now)
 
     def _is_under_way(self, now: float) -> bool:
@@ -476,13 +478,17 @@ class SpikeGuard:
         if not (self.rules.node_raises or self._is_behind or is_behind):
             return self._write(now)
         self._left_to_node, self._nudge_at = True, now + self.rules.nudge_seconds
+        if not self.rules.node_raises:
+            # How much of the gap is taken says when it is too late, sooner than the clock.
+            self._answer_by = max(self._answer_by, self._since + self.deadline_seconds * _NODES_SHARE)
         self._look_soon(now)
         return []
 
-    def _unanswered(self, now: float) -> list[Instruction]:
+    def _unanswered(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
         """The API is silent, or the node: the cgroup first. A restarted kubelet comes to what changes sooner than to
         what it finds, so it is asked again before."""
-        if now >= self._answer_by:
+        is_taken = reading.current_bytes - mark >= _TAKEN * (limit - mark)
+        if now >= self._answer_by or (self._left_to_node and is_taken):
             return self._write(now)
         if self._left_to_node and now >= self._nudge_at and self._asked + MIB <= self.ceiling_bytes:
             self._asked, self._left_to_node = self._asked + MIB, False

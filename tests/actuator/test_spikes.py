@@ -39,7 +39,7 @@ def full(limit: int = LIMIT, *, high: int | None = None, cache: int = 0, holds: 
     return Seen(MemoryReading(mark, limit, mark if holds and high is None else high, cache))
 
 
-FULL_FOR_NODE = Seen(MemoryReading(LIMIT, LIMIT, LIMIT * 4 // 5))
+FULL_FOR_NODE = Seen(MemoryReading(LIMIT * 4 // 5, LIMIT, LIMIT * 4 // 5))
 """At the hold, whose gap is wide."""
 
 
@@ -234,14 +234,22 @@ def test_on_v2_a_second_raise_is_left_to_the_node_while_it_has_the_first_to_put_
     assert reasons(done) == [Reason.RAISED]
 
 
-def test_on_v2_a_second_raise_is_written_when_the_node_does_not_come_to_it() -> None:
+@pytest.mark.parametrize(
+    ("taken", "at", "is_written"), [(0.0, 3.1, False), (0.0, 3.2, True), (0.7, 0.3, False), (0.8, 0.3, True)]
+)
+def test_on_v2_a_second_raise_is_written_when_the_node_is_late_or_most_of_the_gap_is_taken(
+    taken: float, at: float, is_written: bool
+) -> None:
+    """A kubelet that was restarted puts the first raise in force a second late, onto what the second let grow."""
     one = guard()
     first = raised_once(one)
+    mark = first - gap(first, RULES)
     one.handle(full(first), 0.2)
     [asked] = one.handle(Granted(64 * MIB), 0.2)
     assert isinstance(asked, AskApi)
     one.handle(Accepted(asked.limit_bytes), 0.21)
-    assert WriteLimit(asked.limit_bytes) in one.handle(full(first), 0.2 + RULES.answer_seconds)
+    seen = Seen(MemoryReading(mark + int(taken * (first - mark)), first, mark))
+    assert (WriteLimit(asked.limit_bytes) in one.handle(seen, at)) is is_written
 
 
 def test_on_v2_a_raise_is_left_to_the_node_while_it_has_any_older_resize_to_put_in_force() -> None:
@@ -300,7 +308,7 @@ def test_where_the_node_raises_too_late_the_cgroup_goes_first_and_before_the_hol
 
 def test_huge_pages_leave_the_node_a_part_of_one_sleep() -> None:
     """Killed after 6.5 s behind a hold of 20 MiB (Linux 6.1), where small pages would have taken minutes."""
-    seen = Seen(MemoryReading(LIMIT, LIMIT, LIMIT * 4 // 5, huge_bytes=2 * MIB))
+    seen = Seen(MemoryReading(LIMIT * 4 // 5, LIMIT, LIMIT * 4 // 5, huge_bytes=2 * MIB))
     one, asked = left_to_node(hold_seconds=30.0, seen=seen)
     assert one.handle(seen, 1.1) == []
     assert WriteLimit(asked) in one.handle(seen, 1.2)
