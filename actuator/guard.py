@@ -133,8 +133,11 @@ class Guard:
             self._prepare()
             return 0
         self._same_looks += 1
-        if self._same_looks > SILENT_LOOKS:
-            return self.standby.look()
+        if self._same_looks > SILENT_LOOKS and self._same_looks % max(round(1 / self.look_seconds), 1):
+            # An actuator may have come back, written a lease and died before its first beat.
+            self._prepare()
+            self.standby.look()
+            return 0
         return self._stand_by() if self.is_silent else 0
 
     def _stand_by(self) -> int:

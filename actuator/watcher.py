@@ -153,7 +153,7 @@ class Watcher:
             due = self._rescue.due(now)
             if due:
                 self._rescue.look(due, now)
-            if now - beat_at >= _BEAT_SECONDS:
+            if now - beat_at >= _BEAT_SECONDS or self._may_begin_to_beat:
                 beat_at = now
                 self._beat(now)
                 beats += 1
@@ -165,8 +165,13 @@ class Watcher:
     def _complete(self, _now: float) -> None:
         self._is_complete = True
 
+    @property
+    def _may_begin_to_beat(self) -> bool:
+        """Whether all that was there at the start is watched by now."""
+        return not self._is_beating and self._is_complete and not self._arming and not self._opening
+
     def _beat(self, now: float) -> None:
-        self._is_beating = self._is_beating or (self._is_complete and not self._arming and not self._opening)
+        self._is_beating = self._is_beating or self._may_begin_to_beat
         if self._is_beating and self._heartbeat is not None:
             self._heartbeat.beat(now)
 

@@ -147,6 +147,19 @@ def test_nobody_gets_more_than_its_ceiling_nor_below_the_mark(tmp_path: Path) ->
     assert (root / GROUP / "memory.max").read_text().strip() == str(110 * MIB)
 
 
+def test_a_lease_of_an_actuator_that_died_before_its_first_beat_counts_too(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    one = Guard(str(tmp_path / "state"), str(tmp_path / "cg"), "b1")
+    while not one.is_silent:
+        one.look()
+    root = near_limit(tmp_path, ceiling=400 * MIB)
+    one.look()
+    assert (root / GROUP / "memory.max").read_text().strip() == str(150 * MIB)
+    for _ in range(round(1 / one.look_seconds)):
+        one.look()
+    assert high(root) == "max"
+
+
 def test_the_guard_steps_aside_when_the_actuator_beats_again(tmp_path: Path) -> None:
     root = near_limit(tmp_path, ceiling=400 * MIB)
     heart = Heartbeat(tmp_path / "state")

@@ -13,6 +13,8 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from operator import eq
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -84,10 +86,22 @@ class Running:
         return {right_of(one) for one in self._server.audited(self.user)}
 
     def withhold(self, *missing: Right) -> None:
-        """Take these rights away, and give back all others."""
-        for path, held in self._roles():
-            left = [one for rule in held for right, one in _single(rule) if right not in missing]
-            self._server.calls.patch(path, {"rules": left}, MERGE)
+        """Take these rights away, and give back all others; done when the API server goes by it."""
+        for path, space, held in self._roles():
+            single = [(right, one) for rule in held for right, one in _single(rule)]
+            self._server.calls.patch(path, {"rules": [one for right, one in single if right not in missing]}, MERGE)
+            for right, one in single:
+                is_allowed = partial(self._may, right, space, one.get("resourceNames", [""])[0])
+                wait_for(is_allowed, 30, f"{right} in force", partial(eq, right not in missing))
+
+    def _may(self, right: Right, namespace: str, name: str) -> bool:
+        verb, group, kind = right
+        resource, _, subresource = kind.partition("/")
+        asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+        asked |= {"namespace": namespace, "name": name}
+        review = {"spec": {"user": self.user, "resourceAttributes": asked}}
+        told = self._server.calls.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(told["status"]["allowed"])
 
     def lacks(self) -> set[str]:
         """What it says, on its port, that it lacks."""
@@ -118,7 +132,8 @@ class Running:
 
         return wait_for(look, 60, f"the {self.account} has started")
 
-    def _roles(self) -> Iterator[tuple[str, list[Json]]]:
+    def _roles(self) -> Iterator[tuple[str, str, list[Json]]]:
+        """Path, namespace (none of a cluster's) and rules."""
         root = "/apis/rbac.authorization.k8s.io/v1"
         for binding in [*self.manifests.of("ClusterRoleBinding"), *self.manifests.of("RoleBinding")]:
             if self.account in [one["name"] for one in binding["subjects"]]:
@@ -126,7 +141,7 @@ class Running:
                 space = binding["metadata"].get("namespace") if kind == "Role" else None
                 [role] = [one for one in self.manifests.of(kind, name) if one["metadata"].get("namespace") == space]
                 where = f"namespaces/{space}/roles" if space else "clusterroles"
-                yield f"{root}/{where}/{name}", role["rules"]
+                yield f"{root}/{where}/{name}", space or "", role["rules"]
 
 
 @contextmanager
