@@ -13,6 +13,7 @@ from hypothesis import settings
 from tests.kubernetes.apiserver import why_no_apiserver
 from tests.kubernetes.cluster import why_no_cluster
 from tests.kubernetes.vm import why_no_vm_cluster
+from tests.recommender.prometheus.server import why_no_prometheus
 
 # A machine that is busy with something else fails no test; and a run for CI repeats.
 settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
@@ -55,6 +56,7 @@ def why_no_vm() -> str:
 
 LEVELS = (
     Level("cgroups", "real processes in this machine's cgroups", why_no_cgroups),
+    Level("prometheus", "real Prometheus", why_no_prometheus),
     Level("apiserver", "real Kubernetes API server", why_no_apiserver),
     Level("cluster", "real Kubernetes cluster with a node on this machine", why_no_cluster, target="cluster"),
     Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),

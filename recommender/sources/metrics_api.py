@@ -21,6 +21,10 @@ _MOST_CORES: Final = 100_000.0
 _MOST_BYTES: Final = 1e15
 
 
+class SourceError(Exception):
+    """A source of usage that is not the API server does not answer, or not as it should."""
+
+
 @dataclass(slots=True)
 class UsageReading:
     """What a source told at one time."""
@@ -34,7 +38,7 @@ class UsageSource(Protocol):
     """Where usage comes from."""
 
     async def read(self) -> UsageReading:
-        """The newest sample of each container. Raises KubeError when there is no answer."""
+        """The newest sample of each container. Raises KubeError or SourceError when there is no answer."""
         ...
 
 

@@ -1,0 +1,1 @@
+"""Usage from Prometheus: history at the start, and live samples where that is asked for."""

@@ -1,0 +1,162 @@
+"""Answers of Prometheus' HTTP API, read while they arrive.
+
+Owns the way from bytes to series, one at a time and never all at once. A broken series costs only itself; an answer
+that does not end as it should is known as such. Fetches nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from recommender.histogram import Floats
+
+_MOST_PIECE: Final = 4 * 1024**2
+"""A series of 11,000 points takes a tenth of it."""
+_MOST_NAME: Final = 512
+"""A longer label value is nobody's name."""
+_MOST_ENDS: Final = 64
+_MOST_JOINED: Final = 8
+
+T = TypeVar("T")
+
+
+class BadAnswer(ValueError):
+    """An answer that is cut off, is no JSON, or is not one of Prometheus'."""
+
+
+class Series(Struct, gc=False):
+    """One series as it stands in an answer: `values` of a range, `value` of an instant."""
+
+    metric: dict[str, str]
+    values: msgspec.Raw = msgspec.Raw(b"[]")
+    value: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class Envelope(Struct, rename="camel"):
+    """What stands around the series."""
+
+    status: str
+    error: str = ""
+    error_type: str = ""
+    warnings: list[str] | None = None
+    is_partial: bool = False
+    """VictoriaMetrics says so; others warn."""
+
+
+_envelopes: Final = msgspec.json.Decoder(Envelope)
+_flat: Final = msgspec.json.Decoder(list[float])
+_series: Final = msgspec.json.Decoder(Series)
+_label_sets: Final = msgspec.json.Decoder(dict[str, str])
+
+
+class Elements(Generic[T]):
+    """The elements of the one long list in an answer, and the envelope around it."""
+
+    def __init__(self, opening: bytes, ending: bytes, decoder: "msgspec.json.Decoder[T]") -> None:
+        """The list begins after `opening`; each element ends with `ending`."""
+        self._opening = opening
+        self._ending = ending
+        self._decoder = decoder
+        self._head = b""
+        self._rest = b""
+        self._begin = b""
+        self._held: list[bytes] = []
+        self.bad = 0
+        """Elements that made no sense."""
+
+    def feed(self, chunk: bytes) -> Iterator[T]:
+        """The elements that are complete by now. Raises BadAnswer."""
+        self._rest += chunk
+        if not self._head:
+            head, opening, rest = self._rest.partition(self._opening)
+            if opening:
+                self._head, self._rest = head + opening, rest
+        if self._head:
+            *pieces, self._rest = self._rest.split(self._ending + b",{")
+            for piece in pieces:
+                yield from self._read(self._begin + piece + self._ending)
+                self._begin = b"{"
+        if len(self._rest) > _MOST_PIECE:
+            raise BadAnswer(f"more than {_MOST_PIECE} bytes without a whole series")
+
+    def close(self) -> tuple[list[T], Envelope]:
+        """The last elements and the envelope. Raises BadAnswer where the answer is not whole."""
+        rest = self._begin + self._rest
+        if not self._head or rest.startswith(b"]"):
+            return [], _envelope(self._head + rest)
+        end = 0
+        for _ in range(_MOST_ENDS):
+            end = rest.find(b"}]", end) + 1
+            if not end:
+                break
+            try:
+                envelope = _envelope(self._head + rest[end:])
+            except BadAnswer:
+                continue
+            found = list(self._read(rest[:end]))
+            self.bad += bool(self._held)
+            return found, envelope
+        raise BadAnswer("it is cut off")
+
+    def _read(self, whole: bytes) -> Iterator[T]:
+        """An element. What looks like the end of one may stand in a label, so what is broken is tried with the next."""
+        joined = [*self._held, whole[1:] if self._held else whole]
+        for parts in ((whole,), joined) if self._held else (joined,):
+            try:
+                element = self._decoder.decode(b",{".join(parts))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            self.bad += len(parts) < len(joined)
+            self._held = []
+            yield element
+            return
+        is_hopeless = len(joined) > _MOST_JOINED
+        self.bad += is_hopeless
+        self._held = [] if is_hopeless else joined
+
+
+def range_answer() -> Elements[Series]:
+    """For the answer to a range query."""
+    return Elements(b'"result":[', b"]]}", _series)
+
+
+def instant_answer() -> Elements[Series]:
+    """For the answer to an instant query."""
+    return Elements(b'"result":[', b"]}", _series)
+
+
+def label_sets_answer() -> Elements[dict[str, str]]:
+    """For the answer to a question for series."""
+    return Elements(b'"data":[', b"}", _label_sets)
+
+
+def _envelope(text: bytes) -> Envelope:
+    try:
+        return _envelopes.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswer(f"it is not what Prometheus answers: {str(error)[:200]}") from None
+
+
+def name_in(labels: dict[str, str], label: str) -> str:
+    """The value of a label that names something; nothing where it is too long for that."""
+    text = labels.get(label, "")
+    return text if len(text) <= _MOST_NAME else ""
+
+
+def points(raw: msgspec.Raw) -> tuple[Floats, Floats]:
+    """Times and values of `[[time, "value"], ...]` or `[time, "value"]`; NaN for no number. Raises ValueError."""
+    text = bytes(raw).translate(None, b'[]" \n')
+    if not text:
+        return np.zeros(0), np.zeros(0)
+    try:
+        flat = np.fromiter(_flat.decode(b"[" + text + b"]"), dtype=np.float64)
+    except msgspec.DecodeError:
+        # NaN and infinity are no JSON.
+        words = text.replace(b"null", b"NaN").split(b",")
+        flat = np.array(words).astype(np.float64)
+    if len(flat) % 2:
+        raise ValueError("a point without a value")
+    return flat[0::2], flat[1::2]

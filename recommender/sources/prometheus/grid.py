@@ -1,0 +1,108 @@
+"""Usage of many containers over time, on one grid.
+
+Owns what becomes of points: each stands at its time, once, whatever is told twice; what is no amount of anything is
+left out and counted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from recommender.histogram import Floats
+from recommender.sources.prometheus.answers import Series, name_in, points
+from recommender.sources.prometheus.planning import Span
+from recommender.sources.prometheus.queries import Names
+
+Row = NDArray[np.float32]
+
+MOST_CORES: Final = 100_000.0
+MOST_BYTES: Final = 1e15
+
+
+class Instance(Struct, frozen=True, gc=False, order=True):
+    """A container of a pod, as its series names it."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+@dataclass(slots=True)
+class Dropped:
+    """What was told and not taken, by why."""
+
+    bad_values: int = 0
+    """No number, negative, or beyond all reason."""
+    too_large: int = 0
+    """More than any node has."""
+    off_grid: int = 0
+    nameless: int = 0
+    surplus: int = 0
+    """Series beyond as many as fit."""
+
+    def add(self, other: "Dropped") -> None:
+        self.bad_values += other.bad_values
+        self.too_large += other.too_large
+        self.off_grid += other.off_grid
+        self.nameless += other.nameless
+        self.surplus += other.surplus
+
+
+class Grid:
+    """One resource of some containers: a row each, a column for each time; NaN where nothing is known."""
+
+    def __init__(self, span: Span, names: Names, most: float, most_rows: int) -> None:
+        self.span = span
+        self.dropped = Dropped()
+        self._names = names
+        self._most = most
+        self._most_rows = most_rows
+        self._rows: dict[Instance, Row] = {}
+
+    def rows(self) -> Iterator[tuple[Instance, Row]]:
+        yield from self._rows.items()
+
+    def take(self, series: Series) -> None:
+        """Write down a series of an answer."""
+        instance = instance_of(series.metric, self._names)
+        if instance is None:
+            self.dropped.nameless += 1
+            return
+        try:
+            times, values = points(series.values)
+        except ValueError:
+            self.dropped.bad_values += 1
+            return
+        row = self._rows.get(instance)
+        if row is None:
+            if len(self._rows) >= self._most_rows:
+                self.dropped.surplus += 1
+                return
+            row = self._rows[instance] = np.full(self.span.points, np.nan, dtype=np.float32)
+        self._write(row, times, values)
+
+    def _write(self, row: Row, times: Floats, values: Floats) -> None:
+        with np.errstate(invalid="ignore"):
+            is_good = (values >= 0) & (values <= self._most)
+            columns = (times - self.span.start) / self.span.step
+            fits = (columns >= 0) & (columns < self.span.points) & (columns == np.floor(columns))
+        taken = is_good & fits
+        self.dropped.bad_values += int(len(values) - is_good.sum())
+        self.dropped.off_grid += int((is_good & ~fits).sum())
+        places, amounts = columns[taken].astype(np.int64), values[taken].astype(np.float32)
+        # Of two that are told for the same time the higher counts.
+        if (np.diff(places) > 0).all():
+            row[places] = np.fmax(row[places], amounts)
+        else:
+            np.fmax.at(row, places, amounts)
+
+
+def instance_of(labels: dict[str, str], names: Names) -> Instance | None:
+    """The container that a series is of; None where it names none."""
+    found = Instance(name_in(labels, names.namespace), name_in(labels, names.pod), name_in(labels, names.container))
+    is_named = found.namespace and found.pod and found.container not in ("", "POD")
+    return found if is_named else None

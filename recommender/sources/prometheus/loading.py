@@ -1,0 +1,251 @@
+"""The history of many containers, loaded from a Prometheus.
+
+Owns the order of questions: what there was, then shard by shard, a few at a time, each halved where it is too much. A
+shard that can not be had whole is left out and told: what is absent lowers nothing. Blocks, so it runs in a thread.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from elastipod.pods import ContainerKey, Workload
+from elastipod.quantities import NOTHING, Resources
+from recommender.history import ContainerHistory
+from recommender.settings import RecommenderSettings
+from recommender.sources.prometheus.client import PrometheusClient, PrometheusError
+from recommender.sources.prometheus.discovering import Found
+from recommender.sources.prometheus.folding import Fold, Unknown, suspicion
+from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Dropped, Grid, Instance, instance_of
+from recommender.sources.prometheus.ownership import Owners
+from recommender.sources.prometheus.planning import MOST_POINTS, MOST_SAMPLES, Shard, Span, plan_shards
+from recommender.sources.prometheus.queries import (
+    CPU,
+    JOB_OWNER,
+    MEMORY,
+    POD_OWNER,
+    REPLICA_SET_OWNER,
+    Selecting,
+    one_of,
+)
+
+_AT_ONCE: Final = 2
+"""Questions under way: one is answered while another's answer is read."""
+_MOST_ERRORS: Final = 3
+"""So many parts that fail one after the other tell of a server that is down."""
+_LEAST_RATE_SECONDS: Final = 240
+"""A rate needs two samples, and they are up to two minutes apart."""
+_SPARE_ROWS: Final = 64
+_MOST_INSTANCES: Final = 1_000_000
+_LEEWAY: Final = 1.25
+_LEAST_BYTES: Final = 64 * 1024.0
+"""Half of all containers use less than this only where bytes are something else."""
+
+Progress = Callable[[int, int], None]
+"""Series done, and series in all."""
+
+
+def no_progress(_done: int, _all: int) -> None:
+    """For whom nobody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose instance it is, and which of its times are wanted."""
+
+    key: ContainerKey
+    unknown: Unknown
+    living_uid: str = ""
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What was found."""
+
+    histories: dict[ContainerKey, ContainerHistory] = field(default_factory=dict)
+    missing: set[ContainerKey] = field(default_factory=set)
+    """Containers of which something could not be had."""
+    problems: list[str] = field(default_factory=list)
+    dropped: Dropped = field(default_factory=Dropped)
+
+
+class HistoryLoader:
+    """Loads from one Prometheus."""
+
+    def __init__(self, client: PrometheusClient, settings: RecommenderSettings) -> None:
+        self._client = client
+        self._settings = settings
+
+    def instances(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> set[Instance]:
+        """The instances there were in a time, gone ones too. Raises PrometheusError."""
+        instances: set[Instance] = set()
+        for selecting, metric in ((found.cpu, CPU), (found.memory, MEMORY)):
+            if selecting is None:
+                continue
+
+            def take(labels: dict[str, str], selecting: Selecting = selecting) -> None:
+                instance = instance_of(labels, selecting.names)
+                if instance is not None and len(instances) < _MOST_INSTANCES:
+                    instances.add(instance)
+
+            selector = selecting.series(metric, Shard(tuple(sorted(namespaces))))
+            self._client.label_sets(selector, span.start - span.step, span.end, take)
+        return instances
+
+    def owners(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> Owners:
+        """Who owned the pods there were. Raises PrometheusError."""
+        owners = Owners()
+        if found.states is None:
+            return owners
+        names = found.states
+        wanted = sorted(namespaces)
+        matcher = one_of(names.namespace, wanted) if wanted else f'{names.namespace}!=""'
+        for metric, kind, label in (
+            (POD_OWNER, "Pod", names.pod),
+            (REPLICA_SET_OWNER, "ReplicaSet", "replicaset"),
+            (JOB_OWNER, "Job", "job_name"),
+        ):
+
+            def take(labels: dict[str, str], kind: str = kind, label: str = label) -> None:
+                namespace = labels.get(names.namespace, "")
+                one = Workload(namespace, kind, labels.get(label, ""))
+                owner = Workload(namespace, labels.get("owner_kind", ""), labels.get("owner_name", ""))
+                if one.name and labels.get("owner_is_controller", "true") == "true":
+                    owners.add(one, owner)
+
+            self._client.label_sets(f"{metric}{{{matcher}}}", span.start - span.step, span.end, take)
+        return owners
+
+    def load(
+        self,
+        found: Found,
+        span: Span,
+        wanted: dict[Instance, Wanted],
+        *,
+        now: float,
+        largest_node: Resources = NOTHING,
+        progress: Progress = no_progress,
+    ) -> Loaded:
+        """The histories of instances. Raises PrometheusError where nothing at all can be had."""
+        loaded = Loaded()
+        fold = Fold(self._settings, now)
+        most = {"cpu": largest_node.cpu / 1000 * _LEEWAY, "memory": largest_node.memory * _LEEWAY}
+        parts = _parts(found, span, wanted)
+        total, done = sum(part.shard.series for part in parts), 0
+        errors: list[PrometheusError] = []
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            waiting: dict[Future[Grid], _Part] = {}
+            while parts or waiting:
+                # What is read ahead is held in memory, so no more is under way than is folded.
+                while parts and len(waiting) < _AT_ONCE:
+                    part = parts.pop()
+                    waiting[pool.submit(self._fetch, found, part, span)] = part
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    part = waiting.pop(future)
+                    try:
+                        grid = future.result()
+                        problem = _count(fold, grid, part, wanted, most[part.resource])
+                        loaded.dropped.add(grid.dropped)
+                        errors.clear()
+                    except PrometheusError as error:
+                        errors.append(error)
+                        problem = str(error)
+                    if problem:
+                        loaded.problems.append(f"{part}: {problem}")
+                        loaded.missing.update(_keys(part.shard, wanted))
+                    done += part.shard.series
+                    progress(done, total)
+                if len(errors) >= _MOST_ERRORS:
+                    # It is of no use now; asking on would only keep it down.
+                    for part in parts:
+                        loaded.missing.update(_keys(part.shard, wanted))
+                    parts = []
+        loaded.histories = {key: one for key, one in fold.histories().items() if key not in loaded.missing}
+        if errors and not loaded.histories:
+            raise errors[-1]
+        return loaded
+
+    def _fetch(self, found: Found, part: "_Part", span: Span) -> Grid:
+        """A resource of a shard, over the whole time. Raises PrometheusError."""
+        series = part.shard.series
+        limit = MOST_CORES if part.resource == "cpu" else MOST_BYTES
+        grid = Grid(span, part.selecting.names, limit, series + series // 4 + _SPARE_ROWS)
+        pieces = span.cut(min(MOST_POINTS, max(MOST_SAMPLES // max(series, 1), 1)))
+        pieces.reverse()
+        while pieces:
+            piece = pieces.pop()
+            try:
+                self._client.range(part.query(found, span.step), piece, grid.take)
+            except PrometheusError as error:
+                halves = piece.halves() if error.is_too_much else []
+                if not halves:
+                    raise
+                pieces += reversed(halves)
+        return grid
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One resource of one shard."""
+
+    resource: str
+    selecting: Selecting
+    shard: Shard
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.shard.pods or self.shard.namespaces)
+        return f"{self.resource} of {shown if len(shown) < 100 else f'{shown[:100]}...'}"
+
+    def query(self, found: Found, step: int) -> str:
+        if self.resource == "cpu":
+            return self.selecting.cpu(max(step, _LEAST_RATE_SECONDS), self.shard)
+        return self.selecting.memory(found.window_milliseconds(step), self.shard)
+
+
+def _parts(found: Found, span: Span, wanted: Mapping[Instance, Wanted]) -> list[_Part]:
+    """All there is to ask."""
+    counts: dict[str, dict[str, int]] = {}
+    for instance in wanted:
+        pods = counts.setdefault(instance.namespace, {})
+        pods[instance.pod] = pods.get(instance.pod, 0) + 1
+    resources = [(name, one) for name, one in (("cpu", found.cpu), ("memory", found.memory)) if one is not None]
+    return [
+        _Part(resource, selecting, shard)
+        for shard in plan_shards(counts, span.points)
+        for resource, selecting in resources
+    ]
+
+
+def _keys(shard: Shard, wanted: Mapping[Instance, Wanted]) -> set[ContainerKey]:
+    return {
+        one.key
+        for instance, one in wanted.items()
+        if instance.namespace in shard.namespaces and (not shard.pods or instance.pod in shard.pods)
+    }
+
+
+def _count(fold: Fold, grid: Grid, part: _Part, wanted: Mapping[Instance, Wanted], most: float) -> str:
+    """Count what was read, and leave out what is more than any node has; why none of it was, where none was."""
+    taken, peaks = 0, []
+    for _, row in grid.rows():
+        if most:
+            is_too_large = row > most
+            grid.dropped.too_large += int(is_too_large.sum())
+            row[is_too_large] = np.nan
+        known = row[~np.isnan(row)]
+        taken += len(known)
+        if len(known):
+            peaks.append(float(known.max()))
+    is_memory = part.resource == "memory"
+    problem = suspicion(peaks, _LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
+    if problem:
+        return problem
+    for instance, row in grid.rows():
+        one = wanted.get(instance)
+        if one is not None and is_memory:
+            fold.add_memory(one.key, grid.span, row, one.unknown, one.living_uid)
+        elif one is not None:
+            fold.add_cpu(one.key, grid.span, row, one.unknown)
+    return ""
