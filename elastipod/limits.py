@@ -39,6 +39,8 @@ class Quota(Struct, frozen=True, gc=False):
     name: str
     hard: dict[str, int] = {}
     used: dict[str, int] = {}
+    is_scoped: bool = False
+    """Whether it speaks of some pods of the namespace only."""
 
     def lacking(self, more: dict[str, int]) -> str:
         """The key that would be exceeded by this much more, or nothing."""

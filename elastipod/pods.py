@@ -91,6 +91,17 @@ class Termination(Struct, frozen=True, gc=False):
         return self.reason == "OOMKilled"
 
 
+class StartSize(Struct, frozen=True, gc=False):
+    """A size that a container's process reads once, when it starts."""
+
+    resource: str
+    """`cpu` or `memory`."""
+    by: str
+    """Where it is told, such as `env GOMEMLIMIT`."""
+    amount: int | None = None
+    """Millicores or bytes; None where it is what the container has at its start."""
+
+
 class Container(Struct, frozen=True, gc=False):
     """A container: what it asks for, what the kubelet admitted, what it runs with."""
 
@@ -118,6 +129,8 @@ class Container(Struct, frozen=True, gc=False):
     """state.terminated: this run is over."""
     last_termination: Termination | None = None
     """lastState.terminated: how the run before ended."""
+    start_sizes: tuple[StartSize, ...] = ()
+    """What its process reads of its size when it starts, and then no more."""
 
 
 class ResizeCondition(Struct, frozen=True, gc=False):
@@ -174,6 +187,9 @@ class Pod(Struct, frozen=True, gc=False):
     is_mirror: bool = False
     is_windows: bool = False
     has_pod_level_resources: bool = False
+    pod_requests: Resources = NOTHING
+    pod_limits: Resources = NOTHING
+    """What the pod as a whole asks and may have, where it says so."""
     host_network: bool = False
     overhead: Resources = NOTHING
     node_selector: dict[str, str] = {}

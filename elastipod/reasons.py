@@ -57,9 +57,17 @@ class Reason(StrEnum):
     CAPPED_BY_LIMIT_RANGE = "CappedByLimitRange", "a LimitRange of the namespace is narrower"
     CAPPED_BY_NODE = "CappedByNode", "no node is larger"
     CAPPED_BY_QUOTA = "CappedByQuota", "a ResourceQuota of the namespace leaves less"
+    CAPPED_BY_POD = "CappedByPod", "the pod's own resources are lower"
     RAISED_TO_FLOOR = "RaisedToFloor", "the smallest recommended size is higher"
     KEPT_QOS_CLASS = "KeptQosClass", "request and limit were kept apart, or together, so that the QoS class stays"
     KEPT_ABOVE_USAGE = "KeptAboveUsage", "memory in use plus a margin is higher"
+    KEPT_FOR_RUNTIME = "KeptForRuntime", "the process was told its memory when it started and will not keep to less"
+    SIZED_AT_START = "SizedAtStart", "the process reads its size when it starts, so a change takes effect at a restart"
+    SCALED_HORIZONTALLY = (
+        "ScaledHorizontally",
+        "a HorizontalPodAutoscaler scales on this resource's utilization, so its request is held",
+    )
+    CONTRADICTION = "Contradiction", "what holds at once contradicts itself, so nothing is recommended"
 
     # What became of a resize request.
     NO_ROOM = "NoRoom", "the node has not enough free"

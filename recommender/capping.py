@@ -1,213 +1,194 @@
-"""A recommendation within what policy, LimitRange and nodes allow.
+"""One container's recommendation within what policy, LimitRange and nodes allow.
 
 Owns the order of caps and their names. Keeps lower bound <= target <= upper bound after every one of them.
-Order: floor, the container's limit, minAllowed, maxAllowed, the cluster's maximum, LimitRange, largest node. What
-Kubernetes would refuse comes last, so that it wins.
+Order: floor, what a process was told when it started, minAllowed and maxAllowed, the cluster's maximum, the container's
+limit, LimitRange, largest node. What Kubernetes would refuse comes last, so that it wins. Where statements leave
+nothing between them, none is followed. What a pod's containers may have together is podcapping.py's matter.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
-from elastipod.limits import LimitRange, LimitRangeItem
+from elastipod.limits import LimitRange, Quota
 from elastipod.pods import Container
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
 from recommender.policies import SizePolicy
-
-
-class Resource(StrEnum):
-    """What a recommendation speaks of."""
-
-    CPU = "cpu"
-    MEMORY = "memory"
-
-    def of(self, amounts: Resources) -> int | None:
-        """Its amount."""
-        return amounts.cpu_millicores if self is Resource.CPU else amounts.memory_bytes
+from recommender.ranges import Cap, Capped, Range, Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """One resource's recommendation, in millicores or bytes; `upper` None where no upper bound is shown."""
-
-    lower: int
-    target: int
-    upper: int | None
-    uncapped: int
-
-    def between(self, least: int, most: int | None) -> "Range":
-        """Within limits; where they contradict each other, the upper one holds."""
-
-        def clamp(amount: int) -> int:
-            amount = max(amount, least)
-            return amount if most is None else min(amount, most)
-
-        return replace(
-            self,
-            lower=clamp(self.lower),
-            target=clamp(self.target),
-            upper=None if self.upper is None else clamp(self.upper),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Cap:
-    """What changed a recommendation, and to how much."""
+class Hold:
+    """A resource that is left alone, since something else acts on it."""
 
     resource: Resource
-    reason: Reason
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class Capped:
-    """One container's recommendation; None for a resource that none is made for."""
-
-    container: str
-    cpu: Range | None
-    memory: Range | None
-    caps: tuple[Cap, ...] = ()
-
-    def of(self, resource: Resource) -> Range | None:
-        return self.cpu if resource is Resource.CPU else self.memory
+    by: str
+    container: str | None = None
+    """The only container it holds for; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What holds for every container of a namespace."""
+    """What holds for every container of a workload."""
 
     floor: Resources = NOTHING
     most: Resources = NOTHING
     """The cluster's maximum."""
     largest_node: Resources = NOTHING
     limit_ranges: tuple[LimitRange, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    in_place: bool = False
+    """Whether sizes move while processes run."""
 
 
-def range_of(values: Sequence[float], unit: float) -> Range | None:
-    """Lower bound, target and upper bound in whole units, rounded up; None where there is no data."""
-    lower, target, upper = values
-    if not math.isfinite(target):
-        return None
-    whole_target = max(math.ceil(target * unit), 0)
-    whole_lower = min(math.ceil(lower * unit) if math.isfinite(lower) else 0, whole_target)
-    whole_upper = max(math.ceil(upper * unit), whole_target) if math.isfinite(upper) else None
-    return Range(whole_lower, whole_target, whole_upper, whole_target)
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What one of those who have a say allows."""
+
+    by: str
+    least: int | None
+    most: int | None
+    raised: Reason
+    capped: Reason
+    is_firm: bool = False
+    """Whether less than its least is refused, or kills."""
 
 
 def cap(wanted: Capped, policy: SizePolicy, shown: Container | None, around: Surroundings) -> Capped:
     """One container's recommendation within what is allowed. `shown` is the container as a live pod has it."""
-    caps = list(wanted.caps)
-    found: dict[Resource, Range | None] = {}
+    found = replace(wanted, moves_limits=not policy.requests_only)
+    least, most = {}, {}
     for resource in Resource:
+        span = found.of(resource)
         controlled = policy.controls_cpu if resource is Resource.CPU else policy.controls_memory
-        span = wanted.of(resource)
-        found[resource] = None
-        if span is not None and controlled and not policy.is_off:
-            found[resource] = _cap_resource(resource, span, policy, shown, around, caps)
-    return replace(wanted, cpu=found[Resource.CPU], memory=found[Resource.MEMORY], caps=tuple(caps))
-
-
-def cap_pod(containers: Sequence[Capped], shown: Sequence[Container], around: Surroundings) -> tuple[Capped, ...]:
-    """The containers of a pod together within the namespace's LimitRange for pods, all cut by the same fraction."""
-    capped = list(containers)
-    by_name = {container.name: container for container in shown}
-    for resource in Resource:
-        most = _narrowest(_items(around, "Pod"), resource)[1]
-        if most is None:
+        if span is None:
             continue
-        spans = [(place, one.of(resource)) for place, one in enumerate(capped)]
-        sized = {capped[place].container for place, span in spans if span is not None}
-        others = sum(
-            max(resource.of(one.limits) or 0, resource.of(one.requests) or 0) for one in shown if one.name not in sized
-        )
-        wanted = sum(
-            math.ceil(span.target * _limit_ratio(resource, by_name.get(capped[place].container)))
-            for place, span in spans
-            if span is not None
-        )
-        room = max(most - others, 0)
-        if wanted <= room:
+        if not controlled or policy.is_off:
+            found = found.with_span(resource, None)
             continue
-        for place, span in spans:
-            if span is not None:
-                share = span.target * room // wanted
-                lowered = span.between(0, share)
-                capped[place] = _with(
-                    capped[place], resource, lowered, Cap(resource, Reason.CAPPED_BY_LIMIT_RANGE, share)
-                )
-    return tuple(capped)
+        why = _withheld(resource, wanted.container, span, policy, shown, around)
+        if why is not None:
+            found = found.withheld(why)
+            continue
+        caps: list[Cap] = []
+        bounds = list(_bounds(resource, policy, shown, around))
+        span = _within(resource, span, bounds, caps)
+        too_low = next((one for one in bounds if one.capped is Reason.CAPPED_BY_LIMIT_RANGE), None)
+        if too_low is not None and span.target < (too_low.least or 0):
+            by = f"{too_low.by} and the largest node"
+            found = found.withheld(Cap(resource, Reason.CONTRADICTION, span.target, by))
+            continue
+        caps += _told_at_start(resource, span, shown)
+        found = replace(found.with_span(resource, span), caps=(*found.caps, *caps))
+        least[resource] = max((one.least or 0 for one in bounds if one.is_firm), default=0)
+        most[resource] = min((one.most for one in bounds if one.most is not None), default=None)
+    return replace(
+        found,
+        least=Resources(least.get(Resource.CPU), least.get(Resource.MEMORY)),
+        most=Resources(most.get(Resource.CPU), most.get(Resource.MEMORY)),
+    )
 
 
-def _cap_resource(
+def limit_ratio(resource: Resource, shown: Container | None) -> tuple[int, int]:
+    """A container's limit over its request as two whole numbers; 1 over 1 where either is not set."""
+    if shown is None:
+        return 1, 1
+    limit, request = resource.of(shown.limits), resource.of(shown.requests)
+    return (limit, request) if limit and request and limit > request else (1, 1)
+
+
+def narrowest(ranges: Iterable[LimitRange], kind: str, resource: Resource) -> tuple[int | None, int | None, str]:
+    """The highest minimum and the lowest maximum of all LimitRanges for one kind, and whose they are."""
+    items = [(item, one.name) for one in ranges for item in one.items if item.type == kind]
+    lows = [(amount, name) for item, name in items if (amount := resource.of(item.min)) is not None]
+    highs = [(amount, name) for item, name in items if (amount := resource.of(item.max)) is not None]
+    low, high = max(lows, default=(None, "")), min(highs, default=(None, ""))
+    return low[0], high[0], f"LimitRange {', '.join(sorted({name for name in (low[1], high[1]) if name}))}"
+
+
+def _withheld(
     resource: Resource,
+    container: str,
     span: Range,
     policy: SizePolicy,
     shown: Container | None,
     around: Surroundings,
-    caps: list[Cap],
-) -> Range | None:
-    def within(span: Range, least: int | None, most: int | None, below: Reason, above: Reason) -> Range:
-        result = span.between(least or 0, most)
-        if result.target != span.target:
-            caps.append(Cap(resource, below if result.target > span.target else above, result.target))
-        return result
-
+) -> Cap | None:
+    """Why no recommendation is made for a resource that there is an estimate for."""
+    for hold in around.holds:
+        if hold.resource is resource and hold.container in (None, container):
+            return Cap(resource, Reason.SCALED_HORIZONTALLY, span.target, hold.by)
     least, most = resource.of(policy.min_allowed), resource.of(policy.max_allowed)
-    if least is None:
-        span = within(span, resource.of(around.floor), None, Reason.RAISED_TO_FLOOR, Reason.RAISED_TO_FLOOR)
-    span = within(span, least, most, Reason.RAISED_TO_MIN, Reason.CAPPED_BY_MAX)
-    span = within(span, None, resource.of(around.most), Reason.CAPPED_BY_GLOBAL_MAX, Reason.CAPPED_BY_GLOBAL_MAX)
-    if shown is not None and policy.requests_only:
+    if least is not None and most is not None and least > most:
+        return Cap(resource, Reason.CONTRADICTION, span.target, "minAllowed is above maxAllowed")
+    low, high, by = narrowest(around.limit_ranges, "Container", resource)
+    if low is not None and high is not None and low > high:
+        return Cap(resource, Reason.CONTRADICTION, span.target, by)
+    if policy.requests_only and shown is not None:
         limit = resource.of(shown.limits)
         if limit == 0:
             # A request must not pass a limit of 0, and 0 is no size: the container stays as its owner wrote it.
-            caps.append(Cap(resource, Reason.BEST_EFFORT, 0))
-            return None
-        span = within(span, None, limit, Reason.CAPPED_BY_LIMIT, Reason.CAPPED_BY_LIMIT)
-    low, high = _request_limits(resource, shown, policy, _items(around, "Container"))
-    span = within(span, low, high, Reason.CAPPED_BY_LIMIT_RANGE, Reason.CAPPED_BY_LIMIT_RANGE)
+            return Cap(resource, Reason.BEST_EFFORT, 0, "the container's limit")
+        if limit is not None and low is not None and low > limit:
+            return Cap(resource, Reason.CONTRADICTION, span.target, f"{by} and the container's limit")
+    return None
+
+
+def _bounds(resource: Resource, policy: SizePolicy, shown: Container | None, around: Surroundings) -> Iterator[_Bound]:
+    """What each says, in the order in which they are heard."""
+    raised = Reason.RAISED_TO_MIN
+    least, most = resource.of(policy.min_allowed), resource.of(policy.max_allowed)
+    if least is None:
+        floor = resource.of(around.floor)
+        yield _Bound("the recommender's floor", floor, None, Reason.RAISED_TO_FLOOR, Reason.RAISED_TO_FLOOR)
+    yield from _kept_at_start(resource, policy, shown, around)
+    yield _Bound("containerPolicies", least, most, raised, Reason.CAPPED_BY_MAX)
+    cluster = resource.of(around.most)
+    yield _Bound("the recommender's maximum", None, cluster, raised, Reason.CAPPED_BY_GLOBAL_MAX)
+    if policy.requests_only and shown is not None:
+        yield _Bound("the container's limit", None, resource.of(shown.limits), raised, Reason.CAPPED_BY_LIMIT)
+    low, high, by = narrowest(around.limit_ranges, "Container", resource)
+    limit, request = limit_ratio(resource, None if policy.requests_only else shown)
+    if high is not None:
+        # The limit follows in proportion, as far as it may; it is never below its request.
+        high = max(high * request // limit, low or 0)
+    narrower = Reason.CAPPED_BY_LIMIT_RANGE
+    yield _Bound(by, low, high, narrower, narrower, is_firm=True)
     node = resource.of(around.largest_node)
-    span = within(span, None, node, Reason.CAPPED_BY_NODE, Reason.CAPPED_BY_NODE)
-    return span if node is None else replace(span, uncapped=min(span.uncapped, node))
+    yield _Bound("the largest node", None, node, raised, Reason.CAPPED_BY_NODE)
 
 
-def _request_limits(
-    resource: Resource, shown: Container | None, policy: SizePolicy, items: Sequence[LimitRangeItem]
-) -> tuple[int | None, int | None]:
-    """What a LimitRange leaves a request, when the limit follows in proportion."""
-    least, most = _narrowest(items, resource)
-    ratio = 1.0 if policy.requests_only else _limit_ratio(resource, shown)
-    if most is not None:
-        most = int(most / ratio)
-    limit = None if shown is None or not policy.requests_only else resource.of(shown.limits)
-    if limit is not None:
-        # A namespace's minimum lifts no request above a limit that stays.
-        most = limit if most is None else min(most, limit)
-    return least, most
+def _kept_at_start(
+    resource: Resource, policy: SizePolicy, shown: Container | None, around: Surroundings
+) -> Iterator[_Bound]:
+    """What keeps the memory limit above what a process was told when it started: it will not keep to less."""
+    if shown is None or policy.requests_only or resource is not Resource.MEMORY or not shown.limits.memory_bytes:
+        return
+    limit = shown.limits.memory_bytes
+    request = shown.requests.memory_bytes or limit
+    for told in shown.start_sizes:
+        if told.resource == resource.value:
+            needed = told.amount if told.amount is not None else limit if around.in_place else 0
+            least = -(-min(needed, limit) * request // limit)
+            yield _Bound(told.by, least, None, Reason.KEPT_FOR_RUNTIME, Reason.KEPT_FOR_RUNTIME, is_firm=True)
 
 
-def _limit_ratio(resource: Resource, shown: Container | None) -> float:
-    """Limit over request; 1 where either is not set."""
-    if shown is None:
-        return 1.0
-    limit, request = resource.of(shown.limits), resource.of(shown.requests)
-    return max(limit / request, 1.0) if limit and request else 1.0
+def _told_at_start(resource: Resource, span: Range, shown: Container | None) -> list[Cap]:
+    """That a change is not noticed by a process that reads its size once."""
+    if shown is None or span.target == resource.of(shown.requests):
+        return []
+    told = [one.by for one in shown.start_sizes if one.resource == resource.value]
+    return [Cap(resource, Reason.SIZED_AT_START, span.target, ", ".join(told))] if told else []
 
 
-def _items(around: Surroundings, kind: str) -> list[LimitRangeItem]:
-    return [item for one in around.limit_ranges for item in one.items if item.type == kind]
-
-
-def _narrowest(items: Sequence[LimitRangeItem], resource: Resource) -> tuple[int | None, int | None]:
-    lows = [amount for item in items if (amount := resource.of(item.min)) is not None]
-    highs = [amount for item in items if (amount := resource.of(item.max)) is not None]
-    return max(lows, default=None), min(highs, default=None)
-
-
-def _with(capped: Capped, resource: Resource, span: Range, why: Cap) -> Capped:
-    caps = (*capped.caps, why)
-    if resource is Resource.CPU:
-        return replace(capped, cpu=span, caps=caps)
-    return replace(capped, memory=span, caps=caps)
+def _within(resource: Resource, span: Range, bounds: Iterable[_Bound], caps: list[Cap]) -> Range:
+    for one in bounds:
+        result = span.between(one.least or 0, one.most)
+        if result.target != span.target:
+            reason = one.raised if result.target > span.target else one.capped
+            caps.append(Cap(resource, reason, result.target, one.by))
+        span = result
+        if one.capped is Reason.CAPPED_BY_NODE and one.most is not None:
+            span = replace(span, uncapped=min(span.uncapped, one.most))
+    return span

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from elastipod.clock import to_rfc3339
-from recommender.capping import Capped
 from recommender.estimators.histogram import Estimates
 from recommender.history import History
+from recommender.ranges import Capped
 
 
 def explain_container(

@@ -15,13 +15,15 @@ from elastipod.clock import to_rfc3339
 from elastipod.limits import LimitRange
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
-from recommender.capping import Cap, Capped, Range, Surroundings, cap, cap_pod, range_of
+from recommender.capping import Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates
 from recommender.explaining import explain_container
 from recommender.history import History
 from recommender.membership import Membership
+from recommender.podcapping import cap_pod
+from recommender.ranges import Cap, Capped, Range, range_of
 from recommender.settings import RecommenderSettings
 from recommender.status import recommendation
 

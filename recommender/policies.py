@@ -50,7 +50,7 @@ def size_policy(policy: ContainerPolicy | None) -> SizePolicy:
         ("memory", least.memory_bytes, most.memory_bytes),
     ):
         if low is not None and high is not None and low > high:
-            problems.append(f"minAllowed.{name} is above maxAllowed.{name}; maxAllowed is kept")
+            problems.append(f"minAllowed.{name} is above maxAllowed.{name}; {name} gets no recommendation")
     ratio = _number("oomBumpUpRatio", policy.oom_bump_up_ratio, problems)
     if ratio is not None and ratio < 1:
         problems.append("oomBumpUpRatio: must be at least 1")

@@ -20,9 +20,9 @@ from elastipod.api import (
     resources,
 )
 from elastipod.quantities import QuantityError, Resources
-from recommender.capping import Capped, Range
 from recommender.estimators.histogram import Estimate, Estimates
 from recommender.histogram import Floats
+from recommender.ranges import Capped, Range
 from recommender.settings import RecommenderSettings
 
 Flags = NDArray[np.bool_]

@@ -118,7 +118,8 @@ def decode_quota(raw: bytes | msgspec.Raw) -> Quota:
     """A ResourceQuota. Raises BadObject."""
     found = _decode(_quotas.decode, raw)
     hard = _quota_amounts(found.spec.hard) or _quota_amounts(found.status.hard)
-    return Quota(found.metadata.namespace, found.metadata.name, hard, _quota_amounts(found.status.used))
+    is_scoped = bool(found.spec.scopes or found.spec.scope_selector)
+    return Quota(found.metadata.namespace, found.metadata.name, hard, _quota_amounts(found.status.used), is_scoped)
 
 
 def pod_row(pod: shapes.PodShape) -> Pod:
@@ -162,6 +163,8 @@ def pod_row(pod: shapes.PodShape) -> Pod:
         is_mirror="kubernetes.io/config.mirror" in (meta.annotations or ()),
         is_windows=spec.os is not None and spec.os.name == "windows",
         has_pod_level_resources=spec.resources is not None,
+        pod_requests=NOTHING if spec.resources is None else _amounts(spec.resources.requests),
+        pod_limits=NOTHING if spec.resources is None else _amounts(spec.resources.limits),
         host_network=bool(spec.host_network),
         overhead=_amounts(spec.overhead),
         node_selector=spec.node_selector or _NO_LABELS,

@@ -202,6 +202,8 @@ class LimitRangeShape(Json, frozen=True):
 class QuotaAmountsShape(Json, frozen=True):
     hard: ResourceList | None = None
     used: ResourceList | None = None
+    scopes: list[str] | None = None
+    scope_selector: dict[str, object] | None = None
 
 
 class QuotaShape(Json, frozen=True):

@@ -1,17 +1,18 @@
 """A recommendation within what is allowed, and every cap told."""
 
+from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from elastipod.api import ContainerPolicy, ContainerRecommendation, resource_list
 from elastipod.limits import LimitRange, LimitRangeItem
-from elastipod.pods import Container
+from elastipod.pods import Container, StartSize
 from elastipod.quantities import NOTHING, Resources, parse_cpu, parse_memory, show_memory
 from elastipod.reasons import Reason
-from recommender.capping import Cap, Capped, Range, Resource, Surroundings, cap, cap_pod, range_of
+from recommender.capping import Hold, Surroundings, cap
 from recommender.policies import SizePolicy, size_policy
+from recommender.ranges import Cap, Capped, Range, Resource, range_of
 from recommender.status import recommendation
 
 MI, GI = 1024**2, 1024**3
@@ -49,7 +50,7 @@ def test_the_users_minimum_replaces_our_floor_r11() -> None:
 
 def test_a_floor_is_told_r11() -> None:
     found = cap(wanted(memory=4 * MI), SizePolicy(), None, Surroundings(floor=Resources(1, 10 * MI)))
-    assert found.caps == (Cap(Resource.MEMORY, Reason.RAISED_TO_FLOOR, 10 * MI),)
+    assert found.caps == (Cap(Resource.MEMORY, Reason.RAISED_TO_FLOOR, 10 * MI, "the recommender's floor"),)
 
 
 def test_the_policys_maximum_holds_for_target_and_bounds_but_not_for_the_uncapped_target() -> None:
@@ -117,51 +118,110 @@ def test_a_limit_range_raises_to_its_minimum() -> None:
     assert memory(found).target == 64 * MI
 
 
-def test_a_limit_range_for_pods_cuts_all_containers_by_the_same_fraction() -> None:
-    shown = [Container(name, requests=Resources(None, GI), limits=Resources(None, GI)) for name in ("a", "b")]
-    around = within(most=Resources(None, 2 * GI), kind="Pod")
-    found = cap_pod([wanted(memory=3 * GI, name="a"), wanted(memory=GI, name="b")], shown, around)
-    assert [memory(one).target for one in found] == [3 * GI // 2, GI // 2]
-    assert all(reasons(one) == [Reason.CAPPED_BY_LIMIT_RANGE] for one in found)
+def test_limit_ranges_that_contradict_each_other_leave_nothing_to_recommend() -> None:
+    around = Surroundings(
+        limit_ranges=(
+            LimitRange("ns", "low", (LimitRangeItem("Container", max=Resources(None, GI)),)),
+            LimitRange("ns", "high", (LimitRangeItem("Container", min=Resources(None, 2 * GI)),)),
+        )
+    )
+    found = cap(wanted(cpu=100, memory=GI), SizePolicy(), None, around)
+    assert found.memory is None
+    assert found.cpu is not None
+    assert found.caps == (Cap(Resource.MEMORY, Reason.CONTRADICTION, GI, "LimitRange high, low"),)
 
 
-def test_a_limit_range_for_pods_leaves_room_for_containers_that_are_not_sized() -> None:
-    shown = [Container(name, requests=Resources(None, GI), limits=Resources(None, GI)) for name in ("a", "b")]
-    found = cap_pod([wanted(memory=3 * GI, name="a")], shown, within(most=Resources(None, 2 * GI), kind="Pod"))
-    assert memory(found[0]).target == GI
+def test_a_minimum_above_the_maximum_leaves_nothing_to_recommend() -> None:
+    policy = size_policy(ContainerPolicy(min_allowed={"memory": "2Gi"}, max_allowed={"memory": "1Gi"}))
+    found = cap(wanted(memory=GI), policy, None, Surroundings())
+    assert found.memory is None
+    assert reasons(found) == [Reason.CONTRADICTION]
+    assert policy.problems == ("minAllowed.memory is above maxAllowed.memory; memory gets no recommendation",)
 
 
-amounts = st.integers(0, 2**50)
-some = st.none() | amounts
-resources = st.builds(Resources, some, some)
+def test_a_minimum_that_no_node_has_leaves_nothing_to_recommend() -> None:
+    around = replace(within(least=Resources(None, 2 * GI)), largest_node=Resources(None, GI))
+    found = cap(wanted(memory=GI), SizePolicy(), None, around)
+    assert found.memory is None
+    assert reasons(found)[-1] is Reason.CONTRADICTION
 
 
-@given(
-    st.tuples(amounts, amounts, amounts),
-    resources,
-    resources,
-    resources,
-    resources,
-    resources,
-    st.builds(Container, st.just("app"), requests=resources, limits=resources),
-    st.booleans(),
-)
-def test_lower_bound_target_and_upper_bound_stay_in_order_through_every_cap(
-    spans: Any, least: Any, most: Any, node: Any, low: Any, high: Any, shown: Container, only: bool
-) -> None:
-    lower, target, upper = sorted(spans)
-    capped = Capped("app", Range(lower, target, upper, target), Range(lower, target, None, target))
-    around = Surroundings(Resources(1, 10 * MI), most, node, within(high, low).limit_ranges)
-    policy = SizePolicy(min_allowed=least, max_allowed=most, requests_only=only)
-    [found] = cap_pod([cap(capped, policy, shown, around)], [shown], around)
-    for span in (found.cpu, found.memory):
-        if span is not None:
-            assert span.lower <= span.target
-            assert span.upper is None or span.target <= span.upper
-    if found.memory is not None and node.memory_bytes is not None:
-        assert max(found.memory.target, found.memory.uncapped) <= max(node.memory_bytes, 0)
-    if found.cpu is not None and only and shown.limits.cpu_millicores is not None:
-        assert found.cpu.target <= shown.limits.cpu_millicores
+def test_a_limit_that_follows_is_cut_before_its_request_falls_below_the_namespaces_minimum() -> None:
+    shown = Container("app", requests=Resources(None, 100 * MI), limits=Resources(None, 800 * MI))
+    found = cap(wanted(memory=GI), SizePolicy(), shown, within(Resources(None, GI), Resources(None, 256 * MI)))
+    assert memory(found).target == 256 * MI
+
+
+def test_each_cap_says_whose_it_is() -> None:
+    around = Surroundings(Resources(1, MI), Resources(None, 6 * GI), Resources(None, 3 * GI))
+    around = replace(
+        around, limit_ranges=(LimitRange("ns", "lr", (LimitRangeItem("Container", max=Resources(None, 4 * GI)),)),)
+    )
+    policy = SizePolicy(max_allowed=Resources(memory_bytes=8 * GI))
+    found = cap(wanted(memory=9 * GI), policy, None, around)
+    assert [(one.reason, one.amount // GI, one.by) for one in found.caps] == [
+        (Reason.CAPPED_BY_MAX, 8, "containerPolicies"),
+        (Reason.CAPPED_BY_GLOBAL_MAX, 6, "the recommender's maximum"),
+        (Reason.CAPPED_BY_LIMIT_RANGE, 4, "LimitRange lr"),
+        (Reason.CAPPED_BY_NODE, 3, "the largest node"),
+    ]
+
+
+def test_a_resource_that_a_horizontal_autoscaler_scales_on_is_held() -> None:
+    around = Surroundings(holds=(Hold(Resource.CPU, "HorizontalPodAutoscaler web"),))
+    found = cap(wanted(cpu=100, memory=GI), SizePolicy(), None, around)
+    assert found.cpu is None
+    assert memory(found).target == GI
+    assert found.caps == (Cap(Resource.CPU, Reason.SCALED_HORIZONTALLY, 100, "HorizontalPodAutoscaler web"),)
+
+
+def test_only_the_container_that_a_horizontal_autoscaler_scales_on_is_held() -> None:
+    around = Surroundings(holds=(Hold(Resource.CPU, "HorizontalPodAutoscaler web", "app"),))
+    assert cap(wanted(cpu=100), SizePolicy(), None, around).cpu is None
+    assert cap(wanted(cpu=100, name="proxy"), SizePolicy(), None, around).cpu is not None
+
+
+def told(amount: int | None, resource: str = "memory", **more: Any) -> Container:
+    """A container with 512Mi and twice that as its limit, whose process read a size at its start."""
+    size = StartSize(resource, "env GOMEMLIMIT", amount)
+    return Container("app", requests=Resources(1000, 512 * MI), limits=Resources(4000, GI), start_sizes=(size,), **more)
+
+
+def test_a_process_that_read_its_limit_at_its_start_is_not_shrunk_while_it_runs_r15() -> None:
+    found = cap(wanted(memory=300 * MI), SizePolicy(), told(None), Surroundings(in_place=True))
+    assert memory(found).target == 512 * MI
+    assert found.caps == (Cap(Resource.MEMORY, Reason.KEPT_FOR_RUNTIME, 512 * MI, "env GOMEMLIMIT"),)
+
+
+def test_a_process_that_reads_its_limit_anew_when_it_is_recreated_may_shrink_r15() -> None:
+    found = cap(wanted(memory=300 * MI), SizePolicy(), told(None), Surroundings())
+    assert memory(found).target == 300 * MI
+    assert found.caps == (Cap(Resource.MEMORY, Reason.SIZED_AT_START, 300 * MI, "env GOMEMLIMIT"),)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_limit_stays_above_the_heap_that_a_process_was_told_r15(in_place: bool) -> None:
+    found = cap(wanted(memory=100 * MI), SizePolicy(), told(700 * MI), Surroundings(in_place=in_place))
+    assert memory(found).target == 350 * MI
+
+
+def test_a_raise_is_told_to_take_effect_at_a_restart_r15() -> None:
+    found = cap(wanted(memory=800 * MI), SizePolicy(), told(None), Surroundings(in_place=True))
+    assert memory(found).target == 800 * MI
+    assert reasons(found) == [Reason.SIZED_AT_START]
+
+
+def test_a_limit_that_stays_lets_the_request_shrink_r15() -> None:
+    found = cap(wanted(memory=300 * MI), SizePolicy(requests_only=True), told(None), Surroundings(in_place=True))
+    assert memory(found).target == 300 * MI
+
+
+def test_a_process_told_its_processors_at_its_start_is_told_of_a_change_r16() -> None:
+    found = cap(wanted(cpu=250), SizePolicy(), told(4000, "cpu"), Surroundings(in_place=True))
+    assert found.cpu is not None
+    assert found.cpu.target == 250
+    assert found.caps == (Cap(Resource.CPU, Reason.SIZED_AT_START, 250, "env GOMEMLIMIT"),)
+    assert cap(wanted(cpu=1000), SizePolicy(), told(4000, "cpu"), Surroundings()).caps == ()
 
 
 def test_memory_is_written_in_whole_bytes_rounded_up_r19() -> None:
