@@ -25,8 +25,14 @@ _SLEEP_SECONDS: Final = 2.0
 """MEMCG_MAX_HIGH_DELAY_JIFFIES."""
 _NODES_SHARE: Final = 0.6
 """The share of a hold's time that is left to a node which raises,"""
+_LAST_SHARE: Final = 0.9
+"""and to one with an older size still to put in force, onto what a write before would have let grow."""
 _TAKEN: Final = 0.75
-"""unless so much of the gap is taken before."""
+"""When so much of the gap is taken meanwhile,"""
+_HARD: Final = 0.2
+"""the hold stands so far below the limit, as a share of it: tasks sleep the longest then."""
+_BURST_BYTES: Final = 512 * 1024
+"""What a task takes at most between two sleeps (two batches of charges)."""
 RUNGS: Final = 5
 _LEAPING: Final = 2
 """So many gaps below the limit a mark stands in a leap (v1): who grew through the last is soon at the next."""
@@ -322,7 +328,7 @@ class SpikeGuard:
         if self.phase is Phase.ASKED:
             if limit >= self._asked:
                 return again + self._write(now)
-            return again + self._moved_hold(reading, mark) + self._unanswered(reading, mark, limit, now)
+            return again + self._unanswered(reading, mark, limit, now)
         return again + self._moved_hold(reading, mark) + self._at(reading, mark, limit, now)
 
     def _is_under_way(self, now: float) -> bool:
@@ -414,7 +420,9 @@ class SpikeGuard:
             return self._let_go(Reason.AT_CEILING, now, reading.current_bytes - mark)
         if self._leaks(now):
             return self._let_go(Reason.LEAK_SUSPECTED, now, reading.current_bytes - mark)
-        return [WantRoom(min(self._step(self._steps_so_far(now)), self.ceiling_bytes - limit))]
+        # In huge pages it passes the next hold as well, before the node has put anything in force.
+        step = self._step(self._steps_so_far(now) + (reading.huge_bytes > 0))
+        return [WantRoom(min(step, self.ceiling_bytes - limit))]
 
     def _step(self, raises: int) -> int:
         return first_step(self.base_bytes, self.rules) << min(raises, _MOST_DOUBLINGS)
@@ -479,21 +487,28 @@ class SpikeGuard:
             return self._write(now)
         self._left_to_node, self._nudge_at = True, now + self.rules.nudge_seconds
         if not self.rules.node_raises:
-            # How much of the gap is taken says when it is too late, sooner than the clock.
-            self._answer_by = max(self._answer_by, self._since + self.deadline_seconds * _NODES_SHARE)
+            self._answer_by = max(self._answer_by, self._since + self.deadline_seconds * _LAST_SHARE)
         self._look_soon(now)
         return []
 
     def _unanswered(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
-        """The API is silent, or the node: the cgroup first. A restarted kubelet comes to what changes sooner than to
-        what it finds, so it is asked again before."""
-        is_taken = reading.current_bytes - mark >= _TAKEN * (limit - mark)
-        if now >= self._answer_by or (self._left_to_node and is_taken):
+        """The API is silent, or the node: the cgroup goes first, as late as can be where the node has it.
+
+        A restarted kubelet comes to what changes sooner than to what it finds, so it is asked again before.
+        """
+        is_hard = self._left_to_node and reading.current_bytes - mark >= _TAKEN * (limit - mark)
+        if now >= self._answer_by or (is_hard and self._is_last_chance(reading, limit, now)):
             return self._write(now)
+        held = self._moved_hold(reading, limit - headroom.gap(limit, fraction=_HARD) if is_hard else mark)
         if self._left_to_node and now >= self._nudge_at and self._asked + MIB <= self.ceiling_bytes:
-            self._asked, self._left_to_node = self._asked + MIB, False
-            return [AskApi(self._asked)]
-        return []
+            self._asked, self._nudge_at = self._asked + MIB, math.inf
+            return [*held, AskApi(self._asked)]
+        return held
+
+    def _is_last_chance(self, reading: MemoryReading, limit: int, now: float) -> bool:
+        """Whether those who do not sleep may take all that is left before the next look."""
+        sleeps = reading.huge_bytes > 0 and now < self._since + _SLEEP_SECONDS * _LAST_SHARE
+        return limit - reading.current_bytes < (reading.tasks - sleeps) * _BURST_BYTES
 
     def _write(self, now: float) -> list[Instruction]:
         limit = self.written_bytes = max(self._asked, self.written_bytes)

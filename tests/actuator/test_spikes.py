@@ -148,7 +148,8 @@ def test_on_v1_a_leap_is_over_when_usage_falls() -> None:
 def test_on_v1_a_leap_is_taken_for_over_when_it_is_long() -> None:
     one = guard(holds=False)
     leap(one)
-    now, used, asked = 0.0, 101, []
+    now, used = 0.0, 101
+    asked: list[Instruction] = []
     while not asked:
         now, used = now + 0.05, used + 2
         asked = one.handle(Seen(MemoryReading(used * MIB, 1000 * MIB)), now)
@@ -234,22 +235,60 @@ def test_on_v2_a_second_raise_is_left_to_the_node_while_it_has_the_first_to_put_
     assert reasons(done) == [Reason.RAISED]
 
 
-@pytest.mark.parametrize(
-    ("taken", "at", "is_written"), [(0.0, 3.1, False), (0.0, 3.2, True), (0.7, 0.3, False), (0.8, 0.3, True)]
-)
-def test_on_v2_a_second_raise_is_written_when_the_node_is_late_or_most_of_the_gap_is_taken(
-    taken: float, at: float, is_written: bool
-) -> None:
-    """A kubelet that was restarted puts the first raise in force a second late, onto what the second let grow."""
+def behind(*, huge: bool = False) -> tuple[SpikeGuard, int, int]:
+    """A guard at its second hold, whose node has the first raise still to put in force; both limits."""
     one = guard()
     first = raised_once(one)
-    mark = first - gap(first, RULES)
-    one.handle(full(first), 0.2)
+    one.handle(at_hold(first, 0.0, huge=huge), 0.2)
     [asked] = one.handle(Granted(64 * MIB), 0.2)
     assert isinstance(asked, AskApi)
     one.handle(Accepted(asked.limit_bytes), 0.21)
-    seen = Seen(MemoryReading(mark + int(taken * (first - mark)), first, mark))
-    assert (WriteLimit(asked.limit_bytes) in one.handle(seen, at)) is is_written
+    return one, first, asked.limit_bytes
+
+
+def at_hold(limit: int, taken: float, *, high: int = 0, huge: bool = False) -> Seen:
+    """With so much of the gap taken."""
+    mark = limit - gap(limit, RULES)
+    used = mark + int(taken * (limit - mark))
+    return Seen(MemoryReading(used, limit, high or mark, huge_bytes=2 * MIB * huge))
+
+
+@pytest.mark.parametrize(("at", "is_written"), [(4.6, False), (4.7, True)])
+def test_on_v2_a_second_raise_is_written_shortly_before_the_hold_ends(at: float, is_written: bool) -> None:
+    one, first, asked = behind()
+    assert (WriteLimit(asked) in one.handle(at_hold(first, 0.0), at)) is is_written
+
+
+def test_on_v2_a_leap_whose_second_raise_waits_for_the_node_is_held_harder_when_most_of_the_gap_is_taken() -> None:
+    """A kubelet that was restarted puts the first raise in force late, onto what the second would have let grow."""
+    one, first, _ = behind()
+    hard = first - first // 5
+    assert one.handle(at_hold(first, 0.7), 0.3) == []
+    [held] = one.handle(at_hold(first, 0.8), 0.4)
+    assert isinstance(held, WriteHigh)
+    assert held.high_bytes == pytest.approx(hard, abs=4096)
+    assert one.handle(at_hold(first, 0.8, high=hard), 0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "tasks", "huge", "at", "is_written"),
+    [
+        (600, 1, False, 0.3, False),
+        (400, 1, False, 0.3, True),
+        (600, 2, False, 0.3, True),
+        (400, 1, True, 1.9, False),
+        (400, 1, True, 2.0, True),
+        (600, 2, True, 1.9, False),
+        (400, 2, True, 0.3, True),
+    ],
+)
+def test_on_v2_a_second_raise_is_written_when_who_is_awake_may_take_what_is_left(
+    left: int, tasks: int, huge: bool, at: float, is_written: bool
+) -> None:
+    """So many KiB. With huge pages who came first sleeps for two seconds."""
+    one, first, asked = behind(huge=huge)
+    seen = Seen(MemoryReading(first - left * 1024, first, first * 4 // 5, huge_bytes=2 * MIB * huge, tasks=tasks))
+    assert (WriteLimit(asked) in one.handle(seen, at)) is is_written
 
 
 def test_on_v2_a_raise_is_left_to_the_node_while_it_has_any_older_resize_to_put_in_force() -> None:
@@ -405,6 +444,12 @@ def test_steps_of_one_spike_double() -> None:
         one.handle(Granted(want.memory_bytes), number * 0.01)
         limit += want.memory_bytes
     assert [step // steps[0] for step in steps] == [1, 2, 4, 8]
+
+
+def test_on_v2_a_leap_in_huge_pages_begins_with_the_second_step() -> None:
+    [small], [huge] = (guard().handle(at_hold(LIMIT, 0.0, huge=huge), 0.0) for huge in (False, True))
+    assert isinstance(small, WantRoom)
+    assert huge == WantRoom(2 * small.memory_bytes)
 
 
 def test_the_hold_follows_the_limit_whoever_changed_it() -> None:
