@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -102,6 +103,15 @@ class Cluster(ApiServer):
 
     def kill_kubelet(self) -> None:
         self.control_plane.processes.kill("kubelet")
+
+    @contextlib.contextmanager
+    def without_kubelet(self) -> Iterator[None]:
+        """Its node's kubelet is killed, and started again at the end."""
+        self.kill_kubelet()
+        try:
+            yield
+        finally:
+            self.start_kubelet()
 
     def import_image(self, archive: Path) -> None:
         """A docker or OCI archive, for pods that say `imagePullPolicy: Never`."""

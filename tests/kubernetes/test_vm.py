@@ -50,8 +50,7 @@ def test_what_wants_more_than_its_limit_is_killed(vm_cluster: VmCluster) -> None
 def test_a_pod_outlives_its_kubelet(vm_cluster: VmCluster) -> None:
     body = busybox_pod("outliving", "sleep 600", memory="100Mi", memory_limit="100Mi")
     with running(vm_cluster.calls, body) as read:
-        vm_cluster.kill_kubelet()
-        resize(vm_cluster.calls, "outliving", memory="120Mi")
-        vm_cluster.start_kubelet()
+        with vm_cluster.without_kubelet():
+            resize(vm_cluster.calls, "outliving", memory="120Mi")
         wait_for(read, 240, "120Mi are actual", lambda pod: actual(pod)["limits"]["memory"] == "120Mi")
         assert read()["status"]["containerStatuses"][0]["restartCount"] == 0

@@ -33,12 +33,9 @@ def test_while_the_kubelet_is_away(elastipod: Elastipod) -> None:
     cluster = elastipod.cluster
     with growing_job(cluster, "no-kubelet", "180@100", "240@100") as growth:
         elastipod.wait_protected([growth.began["metadata"]["name"]])
-        cluster.kill_kubelet()
-        try:
+        with cluster.without_kubelet():
             growth.step()
             growth.wait_used(180)
-        finally:
-            cluster.start_kubelet()
         growth.wait_agreed()
         growth.step()
         ends_well(growth)

@@ -39,23 +39,17 @@ def test_every_spike_is_carried(patient: NodeRelease, pages: str, tell: Tell) ->
 def test_a_restarted_kubelet_raises_what_was_asked_meanwhile(patient: NodeRelease, tell: Tell) -> None:
     with patient.huge_pages("madvise"), leaps(patient.cluster, "node-restarted") as [one]:
         patient.wait_protected(["node-restarted"])
-        patient.cluster.kill_kubelet()
-        try:
+        with patient.cluster.without_kubelet():
             one.begin()
             wait_for(one.stated, 60, "the spec is raised", lambda limit: limit > LIMIT_BYTES)
             assert one.group().max_bytes == LIMIT_BYTES
-        finally:
-            patient.cluster.start_kubelet()
         tell("raised by a kubelet that was restarted", [one.carried()])
 
 
 def test_huge_pages_are_not_held_until_a_dead_kubelet_is_back(patient: NodeRelease, tell: Tell) -> None:
     with patient.huge_pages("always"), leaps(patient.cluster, "node-dead") as [one]:
         patient.wait_protected(["node-dead"])
-        patient.cluster.kill_kubelet()
-        try:
+        with patient.cluster.without_kubelet():
             one.begin()
             assert one.wait_read()
-        finally:
-            patient.cluster.start_kubelet()
         tell("where a kubelet should raise and is dead", [one.carried()])

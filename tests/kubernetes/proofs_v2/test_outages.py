@@ -33,12 +33,9 @@ def test_while_the_api_server_is_away_the_cgroup_goes_first_and_the_spec_follows
 def test_when_the_kubelet_is_dead_before_it(release: NodeRelease, tell: Tell) -> None:
     with leaps(release.cluster, "no-kubelet") as [one]:
         release.wait_protected(["no-kubelet"])
-        release.cluster.kill_kubelet()
-        try:
+        with release.cluster.without_kubelet():
             one.begin()
             assert one.wait_read()
-        finally:
-            release.cluster.start_kubelet()
         tell("without a kubelet", [one.carried()])
 
 
@@ -49,8 +46,8 @@ def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease, tell: Te
         release.wait_protected(["kubelet-dies"])
         one.begin()
         one.wait_max(LIMIT_BYTES + 1)
-        release.cluster.kill_kubelet()
-        release.cluster.start_kubelet()
+        with release.cluster.without_kubelet():
+            pass
         tell("with a kubelet killed in the middle", [one.carried()])
 
 
