@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.api import AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef
+from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef
 from elastipod.kube.rows import BadObject
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
@@ -36,6 +36,8 @@ class Claim(Struct, frozen=True):
     target: Workload | None = None
     policies: dict[str, SizePolicy] = {}
     """By container name, `*` for all others; not merged, as upstream."""
+    in_place: bool = False
+    """Whether its update mode resizes pods while they run."""
     status: AutoscalerStatus = AutoscalerStatus()
     problems: tuple[str, ...] = ()
 
@@ -106,8 +108,24 @@ def decode_claim(raw: bytes | msgspec.Raw) -> Claim:
     else:
         target = Workload(meta.namespace, target_ref.kind, target_ref.name)
     return Claim(
-        meta.namespace, meta.name, meta.uid, meta.generation, recommender, target, policies, status, tuple(problems)
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        generation=meta.generation,
+        recommender=recommender,
+        target=target,
+        policies=policies,
+        in_place=_resizes_in_place(spec),
+        status=status,
+        problems=tuple(problems),
     )
+
+
+def _resizes_in_place(spec: AutoscalerSpec) -> bool:
+    try:
+        return Autoscaler(spec=spec).mode.may_resize
+    except ValueError:
+        return False
 
 
 def _who(spec: msgspec.Raw) -> tuple[str, TargetRef | None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from elastipod.api import Condition
 from elastipod.clock import to_rfc3339
 from elastipod.reasons import Reason
+from recommender.ranges import Cap
 
 OWN_TYPES = (
     "ConfigUnsupported",
@@ -39,6 +40,8 @@ class Facts:
     """What in the spec could not be followed."""
     rivals: tuple[str, ...] = ()
     """Others of ours that name the same target."""
+    caps: tuple[tuple[str, Cap], ...] = ()
+    """By container, what cut, lifted or withheld its recommendation."""
 
 
 def conditions(facts: Facts, before: tuple[Condition, ...], generation: int, now: float) -> tuple[Condition, ...]:
@@ -90,7 +93,9 @@ def _wanted(facts: Facts) -> list[Condition]:
 
 def _provided(facts: Facts) -> Condition:
     if facts.is_provided:
-        return Condition(type="RecommendationProvided", status="True", message=facts.unusable_history[:1000])
+        told = [facts.unusable_history, _caps(facts)]
+        message = "; ".join(one for one in told if one)[:1000]
+        return Condition(type="RecommendationProvided", status="True", message=message)
     if facts.unusable_history:
         reason, message = Reason.HISTORY_UNUSABLE, facts.unusable_history[:1000]
     elif not facts.is_target_found:
@@ -99,9 +104,17 @@ def _provided(facts: Facts) -> Condition:
         reason, message = Reason.NO_PODS_MATCHED, "No pods match this VPA object"
     elif facts.is_off:
         reason, message = Reason.MODE_OFF, "the resourcePolicy's mode is Off for all of its containers"
+    elif facts.caps:
+        reason, message = facts.caps[-1][1].reason, _caps(facts)[:1000]
     else:
         reason, message = Reason.NO_RECOMMENDATION, "no usage of its containers has been seen yet"
     return Condition(type="RecommendationProvided", status="False", reason=str(reason), message=message)
+
+
+def _caps(facts: Facts) -> str:
+    """Each once, without amounts: those move."""
+    found = dict.fromkeys(f"{container}: {one.resource} {one.reason} ({one.by})" for container, one in facts.caps)
+    return "; ".join(found)
 
 
 def _true(kind: str, reason: Reason, message: str) -> Condition:

@@ -40,6 +40,7 @@ def explain_container(
                 "reason": str(why.reason),
                 "why": why.reason.explanation,
                 "amount": why.amount,
+                "by": why.by,
             }
             for one in recommended
             for why in one.caps

@@ -12,10 +12,10 @@ import numpy as np
 
 from elastipod.api import AutoscalerStatus, ContainerRecommendation, resources
 from elastipod.clock import to_rfc3339
-from elastipod.limits import LimitRange
+from elastipod.limits import LimitRange, Quota
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
-from recommender.capping import Surroundings, cap
+from recommender.capping import Hold, Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates
@@ -61,6 +61,8 @@ class Judgement:
             most=Resources(settings.max_allowed_cpu_millicores or None, settings.max_allowed_memory_bytes or None),
         )
         self.limit_ranges: dict[str, tuple[LimitRange, ...]] = {}
+        self.quotas: dict[str, tuple[Quota, ...]] = {}
+        self.holds: dict[Workload, tuple[Hold, ...]] = {}
         self.estimates: Estimates | None = None
         self.is_lost = np.zeros(0, dtype=bool)
         """Rows with running pods and no usable sample for too long."""
@@ -108,13 +110,20 @@ class Judgement:
     def _containers(self, known: Known, target: Workload) -> tuple[Capped, ...]:
         if not known.is_loaded:
             return ()
-        around = replace(self.around, limit_ranges=self.limit_ranges.get(target.namespace, ()))
+        around = replace(
+            self.around,
+            limit_ranges=self.limit_ranges.get(target.namespace, ()),
+            quotas=self.quotas.get(target.namespace, ()),
+            holds=self.holds.get(target, ()),
+            in_place=known.claim.in_place,
+        )
+        living = [pod for pod in self._members.pods(target) if not pod.is_terminal]
         shown = self._members.containers(target)
         found = []
         for name, container in sorted(shown.items())[:_MOST_CONTAINERS]:
             wanted = self._wanted(known, target, name)
             found.append(cap(wanted, known.claim.policy(name), container, around))
-        return cap_pod(found, [one for one in shown.values() if one is not None], around)
+        return cap_pod(found, [one for one in shown.values() if one is not None], around, living)
 
     def _wanted(self, known: Known, target: Workload, name: str) -> Capped:
         """A container's estimate; what stood there before while a lost history is being learned anew."""
@@ -165,6 +174,7 @@ class Judgement:
             metrics_lost=self._lost_since(rows),
             problems=tuple(problems),
             rivals=rivals,
+            caps=tuple((one.container, why) for one in known.containers for why in one.caps),
         )
 
     def _rows(self, target: Workload) -> list[int]:

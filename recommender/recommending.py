@@ -13,9 +13,10 @@ import numpy as np
 from msgspec import structs
 
 from elastipod.api import AutoscalerStatus
-from elastipod.limits import LimitRange
+from elastipod.limits import LimitRange, Quota
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
+from recommender.capping import Hold
 from recommender.claims import Claim
 from recommender.estimators.histogram import estimate
 from recommender.history import ContainerHistory, History
@@ -76,10 +77,18 @@ class Recommendations:
         """The keys of the claims on a workload."""
         return sorted(self._by_workload.get(workload, ()))
 
-    def set_limit_ranges(self, namespace: str, found: tuple[LimitRange, ...]) -> None:
-        """The LimitRanges of a namespace are these now."""
-        self.judgement.limit_ranges[namespace] = found
+    def set_limits(self, namespace: str, ranges: tuple[LimitRange, ...], quotas: tuple[Quota, ...]) -> None:
+        """The LimitRanges and ResourceQuotas of a namespace are these now."""
+        self.judgement.limit_ranges[namespace] = ranges
+        self.judgement.quotas[namespace] = quotas
         self._mark(key for key, known in self._known.items() if known.claim.namespace == namespace)
+
+    def set_holds(self, holds: dict[Workload, tuple[Hold, ...]]) -> None:
+        """What is left alone is this now."""
+        before, self.judgement.holds = self.judgement.holds, holds
+        for workload in before.keys() | holds.keys():
+            if before.get(workload) != holds.get(workload):
+                self._mark(self._by_workload.get(workload, ()))
 
     def set_largest_node(self, largest: Resources) -> None:
         """The largest node is this large now."""

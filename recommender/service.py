@@ -136,7 +136,7 @@ class Recommender:
     # One run, step by step.
 
     def _take_changes(self) -> None:
-        """Owners, claims, LimitRanges and nodes as they are now."""
+        """Owners, claims, LimitRanges, quotas, horizontal autoscalers and nodes as they are now."""
         known, watches = self.recommendations, self._watches
         owners, watches.owners = watches.owners, []
         for old, new in owners:
@@ -152,7 +152,10 @@ class Recommender:
         watches.urgent = set()
         namespaces, watches.namespaces = watches.namespaces, set()
         for namespace in namespaces:
-            known.set_limit_ranges(namespace, watches.limit_ranges(namespace))
+            known.set_limits(namespace, watches.limit_ranges(namespace), watches.quotas(namespace))
+        if watches.scalers_changed:
+            watches.scalers_changed = False
+            known.set_holds(watches.holds())
         if watches.nodes_changed:
             watches.nodes_changed = False
             known.set_largest_node(watches.largest_node())

@@ -15,21 +15,25 @@ from elastipod.kube.resources import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
     JOBS,
     LIMIT_RANGES,
     NODES,
     PODS,
     REPLICA_SETS,
+    RESOURCE_QUOTAS,
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import decode_limit_range, decode_node, decode_pod, metadata_decoder
-from elastipod.limits import LimitRange
+from elastipod.kube.rows import decode_limit_range, decode_node, decode_pod, decode_quota, metadata_decoder
+from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
-from elastipod.pods import Node, Pod
+from elastipod.pods import Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
+from recommender.capping import Hold
 from recommender.claims import Claim, decode_claim
 from recommender.oomkills import shows_new_kill
+from recommender.scaling import Scaler, decode_scaler, holds
 from recommender.settings import RecommenderSettings
 
 T = TypeVar("T")
@@ -61,12 +65,16 @@ class Watches:
         self.urgent: set[str] = set()
         """Claims that somebody changed."""
         self.namespaces: set[str] = set()
-        """Namespaces whose LimitRanges changed."""
+        """Namespaces whose LimitRanges or quotas changed."""
         self.nodes_changed = False
+        self.scalers_changed = False
         self._pods = self._reflector(PODS, decode_pod, self._on_pod)
         self._claims = self._reflector(AUTOSCALERS, decode_claim, self._on_claim)
-        self._limit_ranges = self._reflector(LIMIT_RANGES, decode_limit_range, self._on_limit_range)
+        self._limit_ranges = self._reflector(LIMIT_RANGES, decode_limit_range, self._on_limits)
+        self._quotas = self._reflector(RESOURCE_QUOTAS, decode_quota, self._on_limits)
+        self._scalers = self._reflector(HORIZONTAL_POD_AUTOSCALERS, decode_scaler, self._on_scaler)
         self._nodes = self._reflector(NODES, decode_node, self._on_node)
+        self._caps: tuple[Reflector[Any], ...] = (self._limit_ranges, self._quotas, self._scalers, self._nodes)
         self._owners = {one: self._reflector(one, metadata_decoder(one.kind), self._on_owned) for one in _OWNERS}
 
     async def run(self) -> None:
@@ -74,8 +82,7 @@ class Watches:
         reflectors: list[Reflector[Any]] = [
             self._pods,
             self._claims,
-            self._limit_ranges,
-            self._nodes,
+            *self._caps,
             *self._owners.values(),
         ]
         await asyncio.gather(*(reflector.run() for reflector in reflectors), self._wake_when_synced())
@@ -84,12 +91,23 @@ class Watches:
     def is_synced(self) -> bool:
         """Whether enough is known to recommend anything."""
         needed = self._pods.synced and self._claims.synced and all(self._owners[one].synced for one in _CHAIN)
-        caps_known = self._nodes.synced and self._limit_ranges.synced
+        caps_known = all(one.synced for one in self._caps)
         return needed and (caps_known or self._clock.monotonic() - self._started_at > _PATIENCE_SECONDS)
 
     def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:
         """The LimitRanges of a namespace."""
         return tuple(one for one in self._limit_ranges.items.values() if one.namespace == namespace)
+
+    def quotas(self, namespace: str) -> tuple[Quota, ...]:
+        """The ResourceQuotas of a namespace."""
+        return tuple(one for one in self._quotas.items.values() if one.namespace == namespace)
+
+    def holds(self) -> dict[Workload, tuple[Hold, ...]]:
+        """What is left alone for HorizontalPodAutoscalers, by what they scale."""
+        found: dict[Workload, list[Scaler]] = {}
+        for scaler in self._scalers.items.values():
+            found.setdefault(scaler.target, []).append(scaler)
+        return {workload: holds(scalers) for workload, scalers in found.items()}
 
     def largest_node(self) -> Resources:
         """The most that any node has, per resource."""
@@ -128,8 +146,13 @@ class Watches:
     def _on_owned(self, _: str, old: Owned | None, new: Owned | None) -> None:
         self.owners.append((old, new))
 
-    def _on_limit_range(self, _: str, old: LimitRange | None, new: LimitRange | None) -> None:
-        self.namespaces.update(one.namespace for one in (old, new) if one is not None)
+    def _on_limits(self, _: str, old: LimitRange | Quota | None, new: LimitRange | Quota | None) -> None:
+        if old != new:
+            self.namespaces.update(one.namespace for one in (old, new) if one is not None)
+
+    def _on_scaler(self, _: str, old: Scaler | None, new: Scaler | None) -> None:
+        if old != new:
+            self.scalers_changed = True
 
     def _on_node(self, _: str, old: Node | None, new: Node | None) -> None:
         if old is None or new is None or old.allocatable != new.allocatable:

@@ -5,13 +5,16 @@ that do not, which no Role can give, and of those in the release's own namespace
 
 {{- define "elastipod.rules.recommender" -}}
 - apiGroups: [""]
-  resources: [pods, limitranges]
+  resources: [pods, limitranges, resourcequotas]
   verbs: [list, watch]
 - apiGroups: [apps]
   resources: [deployments, replicasets, statefulsets, daemonsets]
   verbs: [list, watch]
 - apiGroups: [batch]
   resources: [jobs, cronjobs]
+  verbs: [list, watch]
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
   verbs: [list, watch]
 - apiGroups: [metrics.k8s.io]
   resources: [pods]

@@ -1,0 +1,158 @@
+"""What a cluster allows, as it shows in statuses: quotas, horizontal autoscalers, contradictions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from elastipod.kube.connection import PatchType
+from elastipod.kube.resources import HORIZONTAL_POD_AUTOSCALERS, LIMIT_RANGES, RESOURCE_QUOTAS
+from elastipod.kube.rows import BadObject
+from elastipod.quantities import parse_memory
+from recommender.capping import Hold
+from recommender.ranges import Resource
+from recommender.scaling import decode_scaler, holds
+from tests.recommender.world import MI, Json, World
+
+GI = 1024 * MI
+SCALER = "HorizontalPodAutoscaler web"
+
+
+async def started(**spec: Any) -> World:
+    """A world with one running pod of 512Mi and an autoscaler for its Deployment."""
+    world = World()
+    await world.node(cpu="8", memory="32Gi")
+    await world.pod("web-a", await world.deployment(), cpu="500m", memory="512Mi")
+    await world.autoscaler(**spec)
+    return world
+
+
+def scaler(*metrics: Json, target: str = "web") -> Json:
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target},
+            "minReplicas": 1,
+            "maxReplicas": 5,
+            "metrics": list(metrics),
+        },
+    }
+
+
+def utilization(resource: str, percent: int = 70) -> Json:
+    target = {"type": "Utilization", "averageUtilization": percent}
+    return {"type": "Resource", "resource": {"name": resource, "target": target}}
+
+
+def absolute(resource: str, amount: str) -> Json:
+    return {
+        "type": "Resource",
+        "resource": {"name": resource, "target": {"type": "AverageValue", "averageValue": amount}},
+    }
+
+
+def of_container(resource: str, container: str) -> Json:
+    target = {"type": "Utilization", "averageUtilization": 60}
+    metric = {"name": resource, "container": container, "target": target}
+    return {"type": "ContainerResource", "containerResource": metric}
+
+
+async def message(world: World) -> str:
+    status = (await world.read()).status
+    assert status is not None
+    return next(one.message for one in status.conditions or [] if one.type == "RecommendationProvided")
+
+
+async def test_a_resource_that_a_horizontal_autoscaler_scales_on_is_held_and_told() -> None:
+    async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu")))
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"memory"}
+        assert f"app: cpu ScaledHorizontally ({SCALER})" in await message(world)
+        facts = world.recommender.explain("default/web-a")
+        assert facts is not None
+        [told] = facts["containers"][0]["caps"]
+        assert (told["reason"], told["by"]) == ("ScaledHorizontally", SCALER)
+
+
+async def test_a_hold_ends_with_its_horizontal_autoscaler() -> None:
+    async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu")))
+        await world.run(cpu=0.2, memory=200 * MI)
+        await world.connection.delete(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"cpu", "memory"}
+
+
+async def test_a_hold_begins_with_its_horizontal_autoscaler() -> None:
+    async with await started() as world:
+        await world.run(cpu=0.2, memory=200 * MI)
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu"), utilization("memory")))
+        await world.run(cpu=0.2, memory=200 * MI)
+        status = (await world.read()).status
+        assert status is not None
+        assert status.recommendation is None
+        assert (await world.conditions())["RecommendationProvided"] == "False ScaledHorizontally"
+
+
+@pytest.mark.parametrize("other", [scaler(absolute("cpu", "500m")), scaler(utilization("cpu"), target="other")])
+async def test_what_does_not_scale_on_this_utilization_holds_nothing(other: Json) -> None:
+    async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, other)
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"cpu", "memory"}
+
+
+def test_a_horizontal_autoscaler_may_speak_of_one_container() -> None:
+    found = decode_scaler(json.dumps(scaler(of_container("cpu", "app"), utilization("memory"))).encode())
+    assert holds([found]) == (Hold(Resource.CPU, SCALER, "app"), Hold(Resource.MEMORY, SCALER))
+
+
+@pytest.mark.parametrize("metrics", [None, [], [{"type": "Pods", "pods": {}}], [utilization("nvidia.com/gpu")]])
+def test_other_metrics_hold_nothing(metrics: Any) -> None:
+    body = scaler()
+    body["spec"]["metrics"] = metrics
+    assert holds([decode_scaler(json.dumps(body).encode())]) == ()
+
+
+def test_a_horizontal_autoscaler_that_can_not_be_read_is_a_bad_object() -> None:
+    with pytest.raises(BadObject):
+        decode_scaler(b'{"metadata": {"name": "web"}, "spec": {"metrics": "all"}}')
+
+
+async def test_a_quota_caps_the_target_and_lifts_it_again() -> None:
+    async with await started() as world:
+        body = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": {"requests.memory": "600Mi"}},
+        }
+        await world.create(RESOURCE_QUOTAS, body)
+        used = json.dumps({"status": {"hard": {"requests.memory": "600Mi"}, "used": {"requests.memory": "512Mi"}}})
+        await world.connection.patch(
+            RESOURCE_QUOTAS, "default", "q", used.encode(), patch_type=PatchType.MERGE, subresource="status"
+        )
+        await world.run(cpu=0.2, memory=2 * GI)
+        assert (await world.target())["memory"] == "600Mi"
+        assert "app: memory CappedByQuota (ResourceQuota q)" in await message(world)
+        await world.connection.delete(RESOURCE_QUOTAS, "default", "q")
+        await world.run(cpu=0.2, memory=2 * GI)
+        assert parse_memory(str((await world.target())["memory"])) > 2 * GI
+
+
+async def test_limit_ranges_that_contradict_each_other_are_named_and_nothing_is_recommended() -> None:
+    async with await started() as world:
+        for name, limits in (("low", {"max": {"memory": "1Gi"}}), ("high", {"min": {"memory": "2Gi"}})):
+            body = {
+                "apiVersion": "v1",
+                "kind": "LimitRange",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"limits": [{"type": "Container", **limits}]},
+            }
+            await world.create(LIMIT_RANGES, body)
+        await world.run(memory=200 * MI)
+        assert (await world.conditions())["RecommendationProvided"] == "False Contradiction"
+        assert "LimitRange high, low" in await message(world)
