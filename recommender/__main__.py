@@ -5,10 +5,29 @@ import sys
 from elastipod.process import Program, Surroundings, run_process, run_quickly
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
+from recommender.sources.metrics_api import UsageSource
+from recommender.sources.past import HistorySource
 
 
 def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
-    return Recommender(around.connection, around.clock, around.settings, metrics=around.metrics, in_thread=True)
+    source: UsageSource | None = None
+    past: HistorySource | None = None
+    settings, clock = around.settings, around.clock
+    if settings.prometheus_url:
+        from recommender.sources.prometheus.access import access_of
+        from recommender.sources.prometheus.client import PrometheusClient
+        from recommender.sources.prometheus.history import PrometheusHistory
+        from recommender.sources.prometheus.live import PrometheusSource
+
+        def client() -> PrometheusClient:
+            return PrometheusClient(access_of(settings), clock, timeout_seconds=settings.prometheus_timeout_seconds)
+
+        past = PrometheusHistory(client(), settings)
+        if settings.usage_source == "prometheus":
+            source = PrometheusSource(client(), settings, clock)
+    return Recommender(
+        around.connection, clock, settings, source=source, past=past, metrics=around.metrics, in_thread=True
+    )
 
 
 def main() -> int:

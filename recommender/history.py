@@ -278,6 +278,10 @@ class History:
         """Let go of saved windows that no living instance has taken up."""
         self._saved_windows.clear()
 
+    def heard_between(self, row: int) -> tuple[float, float]:
+        """The times of the first and the last sample of a container; NaN where there is none."""
+        return float(self.first_sample_at[row]), float(self.last_sample_at[row])
+
     def last_heard_at(self, row: int) -> float | None:
         """The newest sample or kill of a container."""
         times = [float(self.last_sample_at[row]), self.oom(row).at or float("nan")]

@@ -1,15 +1,19 @@
-"""Two histories of the same container made one: what is found saved late, and what was heard meanwhile.
+"""Two histories of the same container made one: what is found later, and what was heard meanwhile.
 
 Owns what becomes of a time that both speak of: it counts once. Reads and writes nothing.
 """
 
 import math
+from typing import Final
 
+import numpy as np
 from msgspec import structs
 
-from recommender.histogram import HistogramState
-from recommender.history import ContainerHistory
+from recommender.histogram import MEMORY_FIRST_BUCKET, HistogramState, buckets_from
+from recommender.history import ContainerHistory, MemoryWindow
 from recommender.oom import MOST_KILL_IDS, OomEvidence
+
+_ROUNDING: Final = 1e-6
 
 
 def joined(saved: ContainerHistory, ours: ContainerHistory, half_life_seconds: float) -> ContainerHistory:
@@ -61,3 +65,45 @@ def _joined_evidence(earlier: OomEvidence, later: OomEvidence) -> OomEvidence:
         kills=max(earlier.kills, later.kills, len(kill_ids)),
         kill_ids=kill_ids,
     )
+
+
+def filled(ours: ContainerHistory, found: ContainerHistory, half_life_seconds: float) -> ContainerHistory:
+    """Our history, and what was found of times that it does not speak of.
+
+    An instance's running interval goes on from the one into the other, so of its two peaks the higher counts.
+    """
+    memory = _sum(found.memory, ours.memory, half_life_seconds)
+    windows = {window.pod_uid: window for window in ours.windows}
+    for before in found.windows:
+        after = windows.get(before.pod_uid)
+        if after is None:
+            windows[before.pod_uid] = before
+            continue
+        lower, higher = sorted((before, after), key=lambda window: (window.peak_bytes, window is after))
+        memory = _without(memory, lower, half_life_seconds)
+        windows[before.pod_uid] = higher
+    return ContainerHistory(
+        cpu=_sum(found.cpu, ours.cpu, half_life_seconds),
+        memory=memory,
+        first_sample_at=min(_times(found.first_sample_at, ours.first_sample_at), default=None),
+        last_sample_at=max(_times(found.last_sample_at, ours.last_sample_at), default=None),
+        samples=found.samples + ours.samples,
+        windows=tuple(windows[uid] for uid in sorted(windows)),
+        oom=ours.oom,
+    )
+
+
+def _times(*times: float | None) -> list[float]:
+    return [at for at in times if at is not None]
+
+
+def _without(state: HistogramState | None, window: MemoryWindow, half_life_seconds: float) -> HistogramState | None:
+    """A histogram of peaks with the peak of this interval taken back."""
+    if state is None:
+        return None
+    place = int(buckets_from(MEMORY_FIRST_BUCKET).index(np.array([window.peak_bytes]))[0])
+    weights = dict(state.weights)
+    left = weights.get(place, 0.0) - 2.0 ** ((window.ends_at - state.reference_at) / half_life_seconds)
+    weights[place] = left
+    kept = tuple((bucket, weight) for bucket, weight in sorted(weights.items()) if weight > _ROUNDING)
+    return HistogramState(kept, state.reference_at) if kept else None

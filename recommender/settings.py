@@ -20,6 +20,35 @@ class RecommenderSettings:
     """How far apart usage samples are; confidence counts samples in these steps."""
     metrics_lost_seconds: float = 180.0
     """After so long without a usable sample a workload's MetricsLost condition is set."""
+    usage_source: str = "metrics"
+    """Where usage is read each interval: `metrics` is metrics.k8s.io, `prometheus` what prometheus_url names."""
+    prometheus_url: str = ""
+    """A Prometheus, or what answers like one, with the kubelets' cAdvisor series: past usage is read from it for what
+    has no checkpoint, or one that is older. None where empty."""
+    prometheus_username: str = ""
+    """Shown to it with the password."""
+    prometheus_password: str = ""
+    """Better given in the environment than as a flag, which other processes see."""
+    prometheus_token: str = ""
+    """A bearer token; better given in the environment."""
+    prometheus_token_file: str = ""
+    """A file with a bearer token, read again for each request."""
+    prometheus_ca_file: str = ""
+    """Certificates of authorities that its certificate is checked against; the machine's own where empty."""
+    prometheus_cert_file: str = ""
+    """Our certificate for it."""
+    prometheus_key_file: str = ""
+    """The key of our certificate, where it stands in a file of its own."""
+    prometheus_headers: tuple[str, ...] = ()
+    """Further headers, as `X-Scope-OrgID: tenant`."""
+    prometheus_proxy: str = ""
+    """The proxy on the way to it; what the environment says (HTTPS_PROXY, NO_PROXY) where empty."""
+    prometheus_job: str = ""
+    """The job that scrapes the kubelets' cAdvisor; found by asking where empty."""
+    prometheus_timeout_seconds: float = 30.0
+    """How long one answer of it may take."""
+    history_resolution_seconds: int = 300
+    """How far apart amounts of past usage are; memory's peaks between them are seen."""
     half_life_seconds: float = _DAY
     """Time after which a sample counts half as much."""
     cpu_sample_weight: float = 0.1
@@ -75,6 +104,7 @@ class RecommenderSettings:
             "memory_interval_seconds",
             "confidence_interval_seconds",
             "cpu_sample_weight",
+            "prometheus_timeout_seconds",
         ):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
@@ -85,6 +115,16 @@ class RecommenderSettings:
             raise ValueError("target_percentile must lie between lower_percentile and upper_percentile")
         if self.oom_bump_ratio < 1:
             raise ValueError("oom_bump_ratio must be at least 1")
+        if self.usage_source not in ("metrics", "prometheus"):
+            raise ValueError(f"usage_source is {self.usage_source!r}; it can be metrics or prometheus")
+        if self.usage_source == "prometheus" and not self.prometheus_url:
+            raise ValueError("usage_source is prometheus, which needs prometheus_url")
+        if not 60 <= self.history_resolution_seconds <= 3600:
+            raise ValueError("history_resolution_seconds lies between 60 and 3600")
+        if self.prometheus_url:
+            from recommender.sources.prometheus.access import access_of
+
+            access_of(self)
 
     @property
     def history_seconds(self) -> float:

@@ -19,6 +19,7 @@ from recommender.samples import UsageSample
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import UsageReading
+from recommender.sources.past import HistorySource
 from tests import build
 
 Json = dict[str, Any]
@@ -74,8 +75,9 @@ class Counting(DirectConnection):
 class World:
     """A cluster without a kubelet: pods are what the test says."""
 
-    def __init__(self, *, in_thread: bool = False, **settings: Any) -> None:
+    def __init__(self, *, in_thread: bool = False, past: HistorySource | None = None, **settings: Any) -> None:
         self.in_thread = in_thread
+        self.past = past
         self.clock = ManualClock(1_800_000_000.0)
         self.api = ApiServer(self.clock, Store(), spread=random.Random(0), checks_node_capacity=False)
         self.connection = Counting(self.api, self.clock)
@@ -176,7 +178,9 @@ class World:
         return msgspec.json.decode(await self.connection.get(CHECKPOINTS, "default", name), type=Checkpoint)
 
     def _new(self) -> Recommender:
-        return Recommender(self.connection, self.clock, self.settings, source=self.usage, in_thread=self.in_thread)
+        return Recommender(
+            self.connection, self.clock, self.settings, source=self.usage, past=self.past, in_thread=self.in_thread
+        )
 
     async def _stop(self) -> None:
         assert self._watching is not None

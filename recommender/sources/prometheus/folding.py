@@ -6,8 +6,10 @@ intervals, from its first sample on. Asks nothing; what is known already is left
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elastipod.pods import ContainerKey
 from recommender.histogram import (
@@ -19,24 +21,12 @@ from recommender.histogram import (
 )
 from recommender.history import ContainerHistory, MemoryWindow
 from recommender.settings import RecommenderSettings
+from recommender.sources.past import Unknown
 from recommender.sources.prometheus.grid import Row
 from recommender.sources.prometheus.planning import Span
 
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Of which times a container's usage is asked for: before `until`, and not between `first` and `last`."""
-
-    until: float
-    first: float | None = None
-    last: float | None = None
-
-    def of(self, times: Floats) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Which of some times those are."""
-        is_unknown = times <= self.until
-        if self.first is not None and self.last is not None:
-            is_unknown &= (times < self.first) | (times > self.last)
-        return is_unknown
+LEAST_BYTES: Final = 64 * 1024.0
+"""Half of all containers use less memory than this only where bytes are something else."""
 
 
 @dataclass(slots=True)
@@ -67,7 +57,7 @@ class Fold:
     def add_cpu(self, key: ContainerKey, span: Span, row: Row, unknown: Unknown) -> None:
         """Count what an instance used; NaN is not known."""
         times = _times(span)
-        found = np.flatnonzero(~np.isnan(row) & unknown.of(times))
+        found = np.flatnonzero(~np.isnan(row) & _is_unknown(times, unknown))
         if len(found) == 0:
             return
         settings, total = self._settings, self._sum(key)
@@ -81,7 +71,7 @@ class Fold:
     def add_memory(self, key: ContainerKey, span: Span, row: Row, unknown: Unknown, living_uid: str = "") -> None:
         """Count the peaks of an instance; the last interval of a pod that is alive (`living_uid`) still runs."""
         times = _times(span)
-        found = np.flatnonzero(~np.isnan(row) & unknown.of(times))
+        found = np.flatnonzero(~np.isnan(row) & _is_unknown(times, unknown))
         if len(found) == 0:
             return
         total = self._sum(key)
@@ -128,6 +118,13 @@ class Fold:
         return HistogramState(
             tuple(zip(places.tolist(), weights[places].tolist(), strict=True)), float(self._reference_at)
         )
+
+
+def _is_unknown(times: Floats, unknown: Unknown) -> NDArray[np.bool_]:
+    is_unknown: NDArray[np.bool_] = times <= unknown.until
+    if unknown.first is not None and unknown.last is not None:
+        is_unknown &= (times < unknown.first) | (times > unknown.last)
+    return is_unknown
 
 
 def _times(span: Span) -> Floats:

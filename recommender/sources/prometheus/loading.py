@@ -15,9 +15,10 @@ from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
+from recommender.sources.past import Unknown
 from recommender.sources.prometheus.client import PrometheusClient, PrometheusError
 from recommender.sources.prometheus.discovering import Found
-from recommender.sources.prometheus.folding import Fold, Unknown, suspicion
+from recommender.sources.prometheus.folding import LEAST_BYTES, Fold, suspicion
 from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Dropped, Grid, Instance, instance_of
 from recommender.sources.prometheus.ownership import Owners
 from recommender.sources.prometheus.planning import MOST_POINTS, MOST_SAMPLES, Shard, Span, plan_shards
@@ -40,8 +41,6 @@ _LEAST_RATE_SECONDS: Final = 240
 _SPARE_ROWS: Final = 64
 _MOST_INSTANCES: Final = 1_000_000
 _LEEWAY: Final = 1.25
-_LEAST_BYTES: Final = 64 * 1024.0
-"""Half of all containers use less than this only where bytes are something else."""
 
 Progress = Callable[[int, int], None]
 """Series done, and series in all."""
@@ -239,7 +238,7 @@ def _count(fold: Fold, grid: Grid, part: _Part, wanted: Mapping[Instance, Wanted
         if len(known):
             peaks.append(float(known.max()))
     is_memory = part.resource == "memory"
-    problem = suspicion(peaks, _LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
+    problem = suspicion(peaks, LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
     if problem:
         return problem
     for instance, row in grid.rows():

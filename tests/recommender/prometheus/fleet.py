@@ -21,6 +21,10 @@ def steady(amount: float) -> Use:
     return lambda _: amount
 
 
+TENTH_CORE = steady(0.1)
+HUNDRED_MI = steady(100 * MI)
+
+
 @dataclass
 class Fleet:
     """Series of pods that are added one after the other."""
@@ -36,8 +40,8 @@ class Fleet:
         owner: tuple[str, str] | None,
         *,
         namespace: str = "shop",
-        cores: Use = steady(0.1),
-        memory: Use = steady(100 * MI),
+        cores: Use = TENTH_CORE,
+        memory: Use = HUNDRED_MI,
         container: str = "app",
         since: float = NOW - DAY,
         until: float = NOW,
@@ -53,14 +57,13 @@ class Fleet:
         named = dict(zip(self.names, (namespace, name, container), strict=True))
         for number in range(scrapes):
             more = {"job": self.job, "id": f"/kubepods/pod-{name}/{container}", "instance": f"n{number}", **labels}
+            used = [(at, memory(at)) for at in times]
             self.metrics.add("container_cpu_usage_seconds_total", {**named, **more}, samples)
-            self.metrics.add(
-                "container_memory_working_set_bytes", {**named, **more}, [(at, memory(at)) for at in times]
-            )
+            self.metrics.add("container_memory_working_set_bytes", {**named, **more}, used)
             # What stands for the whole pod, and for what holds its network.
             for other in ("", "POD"):
                 whole = {**named, self.names[2]: other, **more}
-                self.metrics.add("container_memory_working_set_bytes", whole, [(at, 2 * memory(at)) for at in times])
+                self.metrics.add("container_memory_working_set_bytes", whole, [(at, 2 * amount) for at, amount in used])
         if owner is not None:
             self.owner("pod", name, owner, namespace=namespace, since=since, until=until)
 

@@ -8,12 +8,14 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from elastipod.clock import SystemClock
 
 Labels = Mapping[str, str]
 Samples = Iterable[tuple[float, float]]
@@ -103,12 +105,13 @@ def running(place: Path, *flags: str) -> Iterator[str]:
 
 
 def _wait_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
+    clock, pause = SystemClock(), threading.Event()
+    deadline = clock.monotonic() + _READY_SECONDS
     while True:
         try:
             with urllib.request.urlopen(f"{url}/-/ready", timeout=5):
                 return
         except (urllib.error.URLError, ConnectionError, TimeoutError):
-            if process.poll() is not None or time.monotonic() > deadline:
+            if process.poll() is not None or clock.monotonic() > deadline:
                 raise RuntimeError(f"prometheus is not ready: {log.read_text('utf-8', 'replace')[-1000:]}") from None
-            time.sleep(0.02)
+            pause.wait(0.02)

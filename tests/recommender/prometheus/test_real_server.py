@@ -10,10 +10,10 @@ from elastipod.pods import ContainerKey, Workload
 from recommender.histogram import MEMORY_FIRST_BUCKET, buckets_from
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
+from recommender.sources.past import Unknown
 from recommender.sources.prometheus.access import PrometheusAccess
 from recommender.sources.prometheus.client import PrometheusClient, Unreachable
 from recommender.sources.prometheus.discovering import discover
-from recommender.sources.prometheus.folding import Unknown
 from recommender.sources.prometheus.loading import HistoryLoader, Wanted
 from recommender.sources.prometheus.ownership import Matching
 from recommender.sources.prometheus.planning import span_before
