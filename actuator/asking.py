@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from actuator.spikes import Accepted, Refused
+from actuator.spikewords import Accepted, Refused
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection

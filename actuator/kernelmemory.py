@@ -12,7 +12,7 @@ from typing import Final
 from actuator.cgroupfs import CgroupFs, KeptFile
 from actuator.containerfiles import Arming, ContainerFiles, limit_of, open_files
 from actuator.memory import GONE, Target
-from actuator.spikes import MemoryReading
+from actuator.spikewords import MemoryReading
 
 _NEAR: Final = 0.7
 # What the kernel takes back without harm: file pages, which tmpfs is not, and slab caches.

@@ -9,7 +9,8 @@ from typing import Final
 from actuator.budget import NodeBudget
 from actuator.memory import Memory, Target
 from actuator.rescue import Failed, OnOutcome, Outcome, Rescue
-from actuator.spikes import Accepted, Refused, SpikeRules
+from actuator.spikerules import SpikeRules
+from actuator.spikewords import Accepted, Refused
 from elastipod.clock import Clock
 
 _SWEEP_SECONDS: Final = 1.0

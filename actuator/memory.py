@@ -7,7 +7,7 @@ import errno
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from actuator.spikes import MemoryReading
+from actuator.spikewords import MemoryReading
 
 GONE: Final = (errno.ENOENT, errno.ENODEV, errno.EBADF)
 """What is said of the files of a container that ended."""

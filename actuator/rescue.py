@@ -12,18 +12,17 @@ from typing import Final, assert_never
 
 from actuator.budget import Ask, NodeBudget, share_out
 from actuator.memory import GONE, Memory, Target
-from actuator.spikes import (
+from actuator.spikerules import SpikeRules
+from actuator.spikes import Phase, SpikeGuard
+from actuator.spikewords import (
     Accepted,
     AskApi,
     Event,
     Granted,
     Instruction,
     MemoryReading,
-    Phase,
     Refused,
     Seen,
-    SpikeGuard,
-    SpikeRules,
     Tell,
     WantRoom,
     WriteHigh,

@@ -20,7 +20,7 @@ from actuator.memory import Target
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
 from actuator.settings import ActuatorSettings
 from actuator.shrinking import Done, ShrinkStep
-from actuator.spikes import Accepted, AskApi, Refused, Tell
+from actuator.spikewords import Accepted, AskApi, Refused, Tell
 from actuator.table import Locate, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
 from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from actuator.spikes import SpikeRules
+from actuator.spikerules import SpikeRules
 from elastipod.policy import Ceiling, SpikeMode
 from elastipod.quantities import QuantityError, stated_memory
 

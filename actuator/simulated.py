@@ -14,7 +14,7 @@ from actuator.memory import Target
 from actuator.paths import Driver, PathError, container_path
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
-from actuator.spikes import MemoryReading
+from actuator.spikewords import MemoryReading
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.localcluster.node.runtime import Sandbox

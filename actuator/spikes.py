@@ -1,28 +1,40 @@
 """When to hold, when to raise, when to let go.
 
 Owns what is decided about one container's memory spike: the ladder of marks, page cache and leaks, the deadline, and
-the order of spec and cgroup. The gap below a limit is elastipod/headroom.py's. Opens nothing and asks nobody: events
-in, instructions out. Measured on Linux 6.1 to 7.3; the formulas are calculate_high_delay's (mm/memcontrol.c).
+the order of spec and cgroup. Opens nothing and asks nobody: events in, instructions out (spikewords.py). Gaps and steps
+are spikerules.py's, and how the kernel makes tasks wait throttle.py's.
 """
 
 import math
 from collections import deque
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
+from actuator.spikerules import SpikeRules, first_step, gap, gap_v1
+from actuator.spikewords import (
+    Accepted,
+    AskApi,
+    Event,
+    Granted,
+    Instruction,
+    MemoryReading,
+    Refused,
+    Seen,
+    Tell,
+    WantRoom,
+    WriteHigh,
+    WriteLimit,
+)
+from actuator.throttle import BURST_BYTES, SLEEP_SECONDS, seconds_to_kill
 from elastipod import headroom
 from elastipod.headroom import MIB, NEAR
 from elastipod.reasons import Reason
 
-_PAGE: Final = 4096
 _NEEDED: Final = 0.85
 """Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
 _CACHE_REST_SECONDS: Final = 1.0
 _STILL_BYTES: Final = MIB
 _LOOKS: Final = 5
-_SLEEP_SECONDS: Final = 2.0
-"""MEMCG_MAX_HIGH_DELAY_JIFFIES."""
 _NODES_SHARE: Final = 0.6
 """The share of a hold's time that is left to a node which raises,"""
 _LAST_SHARE: Final = 0.9
@@ -31,89 +43,10 @@ _TAKEN: Final = 0.75
 """When so much of the gap is taken meanwhile,"""
 _HARD: Final = 0.2
 """the hold stands so far below the limit, as a share of it: tasks sleep the longest then."""
-_BURST_BYTES: Final = 512 * 1024
-"""What a task takes at most between two sleeps (two batches of charges)."""
 RUNGS: Final = 5
 _LEAPING: Final = 2
 """So many gaps below the limit a mark stands in a leap (v1): who grew through the last is soon at the next."""
 _MOST_DOUBLINGS: Final = 6
-
-
-@dataclass(frozen=True, slots=True)
-class SpikeRules:
-    """What holds for all containers of a node."""
-
-    hold_seconds: float = 5.0
-    answer_seconds: float = 1.0
-    """So long the API has to accept a raise before the cgroup is raised without it."""
-    budget_seconds: float = 1.0
-    """The time the gap shall give us, with as many tasks allocating as run."""
-    step_fraction: float = 0.25
-    least_step_bytes: int = 64 * MIB
-    most_rescues: int = 3
-    rescue_window_seconds: float = 600.0
-    rescue_seconds: float = 30.0
-    """Raises within this time of a rescue's first belong to it."""
-    gap_fraction: float = 0.0
-    """The hold's gap as a share of the limit; 0 computes it."""
-    force_seconds: float = 10.0
-    """So long after a request of ours the node may still put an older size in force."""
-    look_seconds: float = 0.004
-    """Between two looks while it may, where there is no hold."""
-    settle_seconds: float = 0.25
-    """Where there is no hold, a leap is over when usage has not grown for so long,"""
-    leap_seconds: float = 3.0
-    """or this long after its first raise. The API is asked then."""
-    node_raises: bool = False
-    """Whether an accepted raise is left to the node (v2); the cgroup goes first when the node is late."""
-    nudge_seconds: float = 3.0
-    """An accepted raise that the node did not come to in this time is asked again, a little higher."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryReading:
-    """A container's memory at one moment; limits None where there are none."""
-
-    current_bytes: int
-    limit_bytes: int | None
-    high_bytes: int | None = None
-    reclaimable_bytes: int = 0
-    huge_bytes: int = 0
-    """What of it lies in huge pages, near a mark (v2)."""
-    tasks: int = 1
-    oom_kills: int = 0
-
-    @property
-    def needed_bytes(self) -> int:
-        """What the kernel cannot take back."""
-        return max(self.current_bytes - self.reclaimable_bytes, 0)
-
-
-def seconds_to_kill(high_bytes: int, max_bytes: int, tasks: int = 1, *, huge_pages: bool = False) -> float:
-    """How long tasks that allocate at full speed take from `high` to `max` in the kernel's throttle.
-
-    Charges of huge pages pass it until small ones follow, so that one sleep of a task is all that is sure.
-    """
-    if high_bytes <= 0:
-        return 0.0
-    x = max(max_bytes - high_bytes, 0) / high_bytes
-    seconds = 85 * x**3 * (high_bytes / MIB) / max(tasks, 1)
-    return min(seconds, _SLEEP_SECONDS) if huge_pages else seconds
-
-
-def gap(limit_bytes: int, rules: SpikeRules, tasks: int = 1) -> int:
-    """How far below the limit the hold stands (v2)."""
-    return headroom.gap(limit_bytes, rules.budget_seconds, tasks, rules.gap_fraction)
-
-
-def gap_v1(limit_bytes: int, rules: SpikeRules) -> int:
-    """How far below the limit the first mark stands (v1)."""
-    return headroom.gap_v1(limit_bytes, rules.gap_fraction)
-
-
-def first_step(base_bytes: int, rules: SpikeRules) -> int:
-    """The smallest raise of a container; the next of the same spike double."""
-    return max(int(base_bytes * rules.step_fraction), rules.least_step_bytes) // _PAGE * _PAGE
 
 
 class Phase(StrEnum):
@@ -126,78 +59,6 @@ class Phase(StrEnum):
     """A raise was granted and asked of the API."""
     LET_GO = "let go"
     """The hold was lifted with nothing to give; the kernel decides."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A look at the container, after an event or in the sweep."""
-
-    reading: MemoryReading
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """What the node's budget gives; 0 is nothing."""
-
-    memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The API accepted a limit: it stands in the spec."""
-
-    limit_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The API refuses the raise for good."""
-
-    reason: Reason
-
-
-Event = Seen | Granted | Accepted | Refused
-
-
-@dataclass(frozen=True, slots=True)
-class WantRoom:
-    """Ask the node's budget."""
-
-    memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class AskApi:
-    """Ask the API for this limit, again until it answers."""
-
-    limit_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class WriteLimit:
-    """Raise the cgroup: the pod, then the container."""
-
-    limit_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class WriteHigh:
-    """Move the hold; None lifts it."""
-
-    high_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """What became of a spike."""
-
-    reason: Reason
-    seconds: float = 0.0
-    over_bytes: int = 0
-    limit_bytes: int = 0
-
-
-Instruction = WantRoom | AskApi | WriteLimit | WriteHigh | Tell
 
 
 class SpikeGuard:
@@ -507,8 +368,8 @@ class SpikeGuard:
 
     def _is_last_chance(self, reading: MemoryReading, limit: int, now: float) -> bool:
         """Whether those who do not sleep may take all that is left before the next look."""
-        sleeps = reading.huge_bytes > 0 and now < self._since + _SLEEP_SECONDS * _LAST_SHARE
-        return limit - reading.current_bytes < (reading.tasks - sleeps) * _BURST_BYTES
+        sleeps = reading.huge_bytes > 0 and now < self._since + SLEEP_SECONDS * _LAST_SHARE
+        return limit - reading.current_bytes < (reading.tasks - sleeps) * BURST_BYTES
 
     def _write(self, now: float) -> list[Instruction]:
         limit = self.written_bytes = max(self._asked, self.written_bytes)

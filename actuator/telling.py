@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from actuator.spikes import Tell
+from actuator.spikewords import Tell
 from elastipod.api import ElasticNodeStatus
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType

@@ -24,7 +24,8 @@ from actuator.kernelmemory import KernelMemory
 from actuator.memory import GONE, Target
 from actuator.priority import run_first
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Rescue
-from actuator.spikes import Accepted, Refused, SpikeRules
+from actuator.spikerules import SpikeRules
+from actuator.spikewords import Accepted, Refused
 from elastipod.clock import Clock
 
 _BEAT_SECONDS: Final = 0.1

@@ -21,7 +21,7 @@ from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.nodehands import NodeHands
 from actuator.rescue import Outcome, Watched
-from actuator.spikes import SpikeRules, gap_v1
+from actuator.spikerules import SpikeRules, gap_v1
 from actuator.watcher import Watcher
 from bench.figures import Figures
 from elastipod.clock import SystemClock

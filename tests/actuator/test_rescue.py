@@ -8,7 +8,8 @@ from actuator.budget import NodeBudget
 from actuator.cgroupfs import CgroupFs
 from actuator.kernelmemory import KernelMemory
 from actuator.rescue import Outcome, Rescue
-from actuator.spikes import AskApi, SpikeRules
+from actuator.spikerules import SpikeRules
+from actuator.spikewords import AskApi
 from elastipod.clock import ManualClock
 from tests.actuator.trees import GROUP, MIB, target, v2_tree
 

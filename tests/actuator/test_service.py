@@ -14,7 +14,7 @@ from actuator.rescue import OnOutcome
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.simulated import simulated_actuator
-from actuator.spikes import Accepted, AskApi, Refused, Tell
+from actuator.spikewords import Accepted, AskApi, Refused, Tell
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, ServerError, TooManyRequests, Unreachable
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES

@@ -3,25 +3,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actuator.budget import Ask, NodeBudget, share_out
-from actuator.spikes import (
+from actuator.spikerules import SpikeRules, gap, gap_v1
+from actuator.spikes import Phase, SpikeGuard
+from actuator.spikewords import (
     Accepted,
     AskApi,
     Granted,
     Instruction,
     MemoryReading,
-    Phase,
     Refused,
     Seen,
-    SpikeGuard,
-    SpikeRules,
     Tell,
     WantRoom,
     WriteHigh,
     WriteLimit,
-    gap,
-    gap_v1,
-    seconds_to_kill,
 )
+from actuator.throttle import seconds_to_kill
 from elastipod.headroom import MIB, gap_fraction
 from elastipod.reasons import Reason
 

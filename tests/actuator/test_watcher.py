@@ -16,7 +16,8 @@ from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.nodehands import NodeHands
 from actuator.rescue import Failed, Outcome, Watched
-from actuator.spikes import Accepted, AskApi, SpikeRules, Tell
+from actuator.spikerules import SpikeRules
+from actuator.spikewords import Accepted, AskApi, Tell
 from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
 from elastipod.localcluster.node.hands import GroupLimits

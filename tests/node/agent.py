@@ -17,7 +17,8 @@ from actuator.journal import Journal, boot_id
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.rescue import Outcome, Watched
-from actuator.spikes import Accepted, AskApi, Refused, SpikeRules, Tell
+from actuator.spikerules import SpikeRules
+from actuator.spikewords import Accepted, AskApi, Refused, Tell
 from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
 from elastipod.reasons import Reason
