@@ -1,5 +1,6 @@
 """Copies of cgroup trees as plain files: what a kernel would answer is written by the test."""
 
+import tempfile
 from pathlib import Path
 
 from actuator.memory import Target
@@ -25,18 +26,28 @@ V2_FILES = {
 
 
 def v2_tree(root: Path, *groups: str) -> Path:
-    """A v2 tree with these groups, and all above them."""
-    root.mkdir(exist_ok=True)
-    (root / "cgroup.controllers").write_text("cpu memory pids\n")
-    (root / "cgroup.subtree_control").write_text("")
+    """A v2 tree with these groups, and all above them; what is there stays as it is."""
+    if not root.exists():
+        root.mkdir()
+        (root / "cgroup.controllers").write_text("cpu memory pids\n")
+        (root / "cgroup.subtree_control").write_text("")
     for group in groups or (GROUP,):
         folder = root
         for part in group.split("/"):
             folder /= part
-            folder.mkdir(exist_ok=True)
-            for name, text in V2_FILES.items():
-                (folder / name).write_text(text)
+            if not folder.exists():
+                _appear(folder)
     return root
+
+
+def _appear(folder: Path) -> None:
+    """A group, in one moment with all its files, as a kernel makes it."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="made-") as made:
+        whole = Path(made, folder.name)
+        whole.mkdir()
+        for name, text in V2_FILES.items():
+            (whole / name).write_text(text)
+        whole.rename(folder)
 
 
 def target(group: str = GROUP, *, limit: int = 100 * MIB, ceiling: int = 400 * MIB) -> Target:
