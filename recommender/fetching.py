@@ -88,5 +88,6 @@ class Fetching:
                 self._wanted[request.workload] = request
             else:
                 self.settled.add(request.workload)
-        if not fetched.missing:
+        if not fetched.missing and tuple(fetched.problems) != self.problems:
             self.problems = tuple(fetched.problems)
+            log.warning("past usage is not complete", problems=list(self.problems)[:20])

@@ -38,13 +38,15 @@ SET_BY_THE_CHART: Final = frozenset(
         "namespace",
         "namespaces_off",
         "node_name",
+        "prometheus_password",
+        "prometheus_token",
         "recommender_names",
         "state_folder",
         "webhook_host",
         "webhook_port",
     }
 )
-"""Settings that follow from other values."""
+"""Settings that follow from other values, and secrets, which extraEnv takes from a Secret."""
 _TABLE: Final = "<!-- values: written by `make docs` -->\n"
 _END: Final = "<!-- end -->\n"
 _TYPES: Final[dict[Any, Json]] = {
@@ -52,6 +54,7 @@ _TYPES: Final[dict[Any, Json]] = {
     int: {"type": "integer"},
     float: {"type": "number"},
     str: {"type": "string"},
+    tuple[str, ...]: {"type": "array", "items": {"type": "string"}},
 }
 
 

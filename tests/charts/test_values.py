@@ -171,22 +171,37 @@ def test_notes_tell_what_1_33_can_not_do_and_that_there_are_no_metrics() -> None
     assert "!!" not in new
 
 
+EXAMPLES: Json = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi", "array": ["X-A: b"]}
+RECOMMENDER_VALUES: Json = {
+    "mostWritesAtOnce": 104_857_600,
+    "oomBumpRatio": 1.5,
+    "usageSource": "prometheus",
+    "prometheusUrl": "https://prometheus.monitoring:9090",
+    "prometheusProxy": "http://proxy:3128",
+    "prometheusUsername": "",
+    **dict.fromkeys(("prometheusTokenFile", "prometheusCaFile", "prometheusCertFile", "prometheusKeyFile"), __file__),
+}
+
+
 @needs_helm
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_every_setting_of_a_component_reaches_it_as_it_was_given(component: str) -> None:
     """By way of the schema, helm and the environment, into the settings object."""
     given: Json = {}
     for name, one in schema()["definitions"][f"{component}Settings"]["properties"].items():
-        given[name] = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi"}[one["type"]]
+        given[name] = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi", "array": ["X-A: b"]}[
+            one["type"]
+        ]
     given |= {"memorySpike": "Off", "memorySpikeMaxFactor": 2.5} if component == "actuator" else {}
     given |= {"ownerWaitSeconds": 0.25} if component == "admission" else {}
-    given |= {"mostWritesAtOnce": 104_857_600, "oomBumpRatio": 1.5} if component == "recommender" else {}
+    given |= RECOMMENDER_VALUES if component == "recommender" else {}
     pod = render({component: {"settings": given}}).pods()[component]
     environ = {one["name"]: one["value"] for one in containers(pod)[-1]["env"] if "value" in one}
     (settings,) = load_all((SETTINGS[component],), [], _without_others(environ, component))
     for name in SETTINGS[component].__dataclass_fields__:
         if name not in SET_BY_THE_CHART:
-            assert getattr(settings, name) == given[camel(name)], name
+            found = getattr(settings, name)
+            assert (list(found) if isinstance(found, tuple) else found) == given[camel(name)], name
 
 
 def _without_others(environ: dict[str, str], component: str) -> dict[str, str]:
