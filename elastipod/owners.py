@@ -10,6 +10,16 @@ from msgspec import Struct
 
 from elastipod.pods import OwnerReference, Pod, Workload
 
+_KNOWN_KINDS: Final = {
+    "Deployment": "apps",
+    "ReplicaSet": "apps",
+    "StatefulSet": "apps",
+    "DaemonSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+    "ReplicationController": "",
+}
+"""Kubernetes' own controllers, with their API group."""
 _MOST_LEVELS: Final = 8
 _MOST_AGE_SECONDS: Final = 8 * 86_400.0
 """So long after the scheduled time a Job may still make pods: a run that was late, or a retry."""
@@ -36,15 +46,33 @@ def topmost_workload(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> Workload:
     A chain is cut after eight levels and where it bites its tail. An owner that is not among `owned_by_uid` ends the
     chain and counts, as its kind and name stand in the reference.
     """
-    workload = Workload(pod.namespace, "Pod", pod.name)
+    return workloads(pod, owned_by_uid)[-1]
+
+
+def workloads(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> tuple[Workload, ...]:
+    """What a pod may be sized as, nearest first: its highest controller of Kubernetes' own, and what controls that.
+
+    Nothing is known of a custom kind, so it stands beside what it controls: whoever is named by a policy counts.
+    """
+    found = [Workload(pod.namespace, "Pod", pod.name)]
     reference = pod.owner
     seen: set[str] = set()
     while reference is not None and reference.uid not in seen and len(seen) < _MOST_LEVELS:
         seen.add(reference.uid)
-        workload = Workload(pod.namespace, reference.kind, reference.name)
+        if is_known(reference):
+            found.clear()
+        found.append(Workload(pod.namespace, reference.kind, reference.name))
         owned = owned_by_uid.get(reference.uid)
         reference = owned.owner if owned is not None else None
-    return workload
+    return tuple(found)
+
+
+def is_known(reference: OwnerReference) -> bool:
+    """Whether an owner is a controller of Kubernetes' own."""
+    group, slash, _ = reference.api_version.rpartition("/")
+    return reference.kind in _KNOWN_KINDS and (
+        not (slash or reference.api_version) or _KNOWN_KINDS[reference.kind] == group
+    )
 
 
 def workload_told_by(pod: Pod) -> Workload:

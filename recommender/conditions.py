@@ -40,6 +40,8 @@ class Facts:
     """What in the spec could not be followed."""
     rivals: tuple[str, ...] = ()
     """Others of ours that name the same target."""
+    notes: tuple[str, ...] = ()
+    """What else a reader should know of a recommendation."""
     caps: tuple[tuple[str, Cap], ...] = ()
     """By container, what cut, lifted or withheld its recommendation."""
 
@@ -93,7 +95,7 @@ def _wanted(facts: Facts) -> list[Condition]:
 
 def _provided(facts: Facts) -> Condition:
     if facts.is_provided:
-        told = [facts.unusable_history, _caps(facts)]
+        told = [facts.unusable_history, *facts.notes, _caps(facts)]
         message = "; ".join(one for one in told if one)[:1000]
         return Condition(type="RecommendationProvided", status="True", message=message)
     if facts.unusable_history:

@@ -147,7 +147,7 @@ class Judgement:
     def _facts(self, known: Known, target: Workload | None, rivals: tuple[str, ...], is_provided: bool) -> Facts:
         claim = known.claim
         has_pods = self._has_pods(target)
-        problems = list(claim.problems)
+        problems, notes = list(claim.problems), list[str]()
         is_found = True
         if target is not None:
             is_found = self._members.exists(target) or has_pods or target.kind not in WELL_KNOWN_KINDS
@@ -156,7 +156,9 @@ class Judgement:
             if len(known.containers) >= _MOST_CONTAINERS:
                 problems.append(f"only the first {_MOST_CONTAINERS} containers fit into the status")
             owner = self._members.owner_of(target)
-            if owner is not None:
+            if owner is not None and has_pods:
+                notes.append(f"{target.kind} {target.name} is sized by itself: {owner.kind} is no kind known here")
+            elif owner is not None:
                 problems.append(
                     f"spec.targetRef: {target.kind} {target.name} is controlled by {owner.kind} {owner.name}; name that"
                 )
@@ -174,6 +176,7 @@ class Judgement:
             metrics_lost=self._lost_since(rows),
             problems=tuple(problems),
             rivals=rivals,
+            notes=tuple(notes),
             caps=tuple((one.container, why) for one in known.containers for why in one.caps),
         )
 

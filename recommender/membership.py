@@ -1,7 +1,7 @@
 """Which pods belong to which workload, and where their containers stand in the history.
 
 Owns the way from a sample's names to a place in the history, kept up by changes of pods and of their owners. Membership
-is by ownerReferences; labels never decide it.
+is by ownerReferences; labels never decide it. Above Kubernetes' own controllers a claim decides which owner counts.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from elastipod.owners import Owned, topmost_workload
+from elastipod.owners import Owned, workloads
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from recommender.histogram import Floats
 from recommender.history import History, InstanceKey
@@ -22,6 +22,8 @@ class _Member:
 
     pod: Pod
     workload: Workload
+    others: tuple[Workload, ...] = ()
+    """What else of its owners it might be sized as."""
 
 
 @dataclass(slots=True)
@@ -44,6 +46,8 @@ class Membership:
         self._heirs: dict[str, set[str]] = {}
         """By an owner's UID: the keys of the pods and the UIDs of the owners that name it as theirs."""
         self._claimed: set[Workload] = set()
+        self._eligible: dict[Workload, set[str]] = {}
+        """The keys of pods that would be sized as another of their owners."""
         self._places: dict[tuple[str, str, str], int] = {}
         self._requests = np.zeros((0, 4))
         self._live_since = np.zeros(0)
@@ -61,7 +65,7 @@ class Membership:
 
     def resolve(self, pod: Pod) -> Workload:
         """The workload of a pod, whether or not it is among those known."""
-        return topmost_workload(pod, self._owned)
+        return self._choose(workloads(pod, self._owned))
 
     def pods(self, workload: Workload) -> list[Pod]:
         """The pods of a workload, newest first."""
@@ -107,6 +111,7 @@ class Membership:
         """Remember the usage of this workload too."""
         if workload not in self._claimed:
             self._claimed.add(workload)
+            self._choose_again(workload)
             self._place_all(workload)
 
     def unclaim(self, workload: Workload) -> None:
@@ -115,6 +120,7 @@ class Membership:
             self._claimed.remove(workload)
             for pod in self.pods(workload):
                 self._drop_places(pod)
+            self._choose_again(workload)
 
     def set_pod(self, key: str, pod: Pod | None) -> None:
         """A pod appeared, changed or is gone."""
@@ -124,10 +130,16 @@ class Membership:
             old = None
         if pod is None:
             return
-        workload = topmost_workload(pod, self._owned)
+        eligible = workloads(pod, self._owned)
+        workload = self._choose(eligible)
         if old is not None and old.workload != workload:
             self._remove(key, old)
-        self._members[key] = _Member(pod, workload)
+        elif old is not None:
+            self._forget_others(key, old)
+        others = tuple(one for one in eligible if one != workload)
+        for one in others:
+            self._eligible.setdefault(one, set()).add(key)
+        self._members[key] = _Member(pod, workload, others)
         self._workloads.setdefault(workload, _Workload()).pods.add(key)
         if pod.owner is not None:
             self._heirs.setdefault(pod.owner.uid, set()).add(key)
@@ -159,6 +171,25 @@ class Membership:
             for key in self._pods_under(new.uid, 8):
                 self.set_pod(key, self._members[key].pod)
 
+    def _choose(self, eligible: tuple[Workload, ...]) -> Workload:
+        """The highest that is claimed; the highest where none is."""
+        return next((one for one in reversed(eligible) if one in self._claimed), eligible[-1])
+
+    def _choose_again(self, workload: Workload) -> None:
+        for key in sorted({*self._eligible.get(workload, ()), *self._keys_of(workload)}):
+            self.set_pod(key, self._members[key].pod)
+
+    def _keys_of(self, workload: Workload) -> set[str]:
+        """Of the workload's pods, those that might be sized as another."""
+        known = self._workloads.get(workload)
+        return {key for key in known.pods if self._members[key].others} if known else set()
+
+    def _forget_others(self, key: str, member: _Member) -> None:
+        for one in member.others:
+            self._eligible[one].discard(key)
+            if not self._eligible[one]:
+                del self._eligible[one]
+
     def _pods_under(self, uid: str, levels: int) -> list[str]:
         found: list[str] = []
         for heir in sorted(self._heirs.get(uid, ())):
@@ -175,6 +206,7 @@ class Membership:
         known.pods.discard(key)
         if not known.pods:
             del self._workloads[member.workload]
+        self._forget_others(key, member)
         owner = member.pod.owner
         if owner is not None and owner.uid in self._heirs:
             self._heirs[owner.uid].discard(key)

@@ -95,6 +95,74 @@ def test_labels_decide_nothing_r44(members: Membership) -> None:
     assert [one.name for one in members.pods(WEB)] == ["web-a"]
 
 
+CUSTOM = Workload("ns", "Kafka", "k")
+OPERATED = owned("Deployment", "web", "d", OwnerReference("Kafka", "k", "c", "kafka.example/v1"))
+
+
+@pytest.fixture
+def operated(members: Membership) -> Membership:
+    """A pod whose chain of owners ends in a kind that is not known."""
+    members.set_owned(None, OPERATED)
+    members.set_owned(None, REPLICA_SET)
+    members.set_pod("ns/web-a", pod())
+    return members
+
+
+@pytest.mark.parametrize("claimed", [WEB, CUSTOM])
+def test_a_pod_below_a_custom_owner_is_sized_as_whichever_is_claimed_r42(
+    operated: Membership, claimed: Workload
+) -> None:
+    operated.claim(claimed)
+    assert operated.workload("ns/web-a") == claimed
+    assert operated.place("ns", "web-a", "app") >= 0
+
+
+def test_of_two_owners_that_are_claimed_the_highest_counts_r42(operated: Membership) -> None:
+    operated.claim(WEB)
+    operated.claim(CUSTOM)
+    assert operated.workload("ns/web-a") == CUSTOM
+    assert operated.pods(WEB) == []
+    operated.unclaim(CUSTOM)
+    assert operated.workload("ns/web-a") == WEB
+    assert operated.place("ns", "web-a", "app") >= 0
+    operated.unclaim(WEB)
+    assert operated.workload("ns/web-a") == CUSTOM
+    assert operated.place("ns", "web-a", "app") == -1
+
+
+@pytest.mark.parametrize("order", ["dprc", "cprd", "pcrd", "crdp"])
+def test_a_claim_is_followed_whenever_it_comes_r42(members: Membership, order: str) -> None:
+    steps = {
+        "c": lambda: members.claim(WEB),
+        "d": lambda: members.set_owned(None, OPERATED),
+        "r": lambda: members.set_owned(None, REPLICA_SET),
+        "p": lambda: members.set_pod("ns/web-a", pod()),
+    }
+    for step in order:
+        steps[step]()
+    assert members.workload("ns/web-a") == WEB
+    members.set_pod("ns/web-a", None)
+    assert members.pods(WEB) == []
+    assert members.workload("ns/web-a") is None
+
+
+def test_a_part_of_what_kubernetes_itself_controls_is_not_sized_by_itself(members: Membership) -> None:
+    members.set_owned(None, DEPLOYMENT)
+    members.set_owned(None, REPLICA_SET)
+    members.claim(Workload("ns", "ReplicaSet", "web-1"))
+    members.set_pod("ns/web-a", pod())
+    assert members.workload("ns/web-a") == WEB
+
+
+def test_a_controller_of_a_foreign_group_is_a_custom_owner_r42(members: Membership) -> None:
+    members.set_owned(
+        None, owned("ReplicaSet", "web-1", "r", OwnerReference("StatefulSet", "db", "s", "apps.example.io/v1"))
+    )
+    members.claim(Workload("ns", "ReplicaSet", "web-1"))
+    members.set_pod("ns/web-a", pod())
+    assert members.workload("ns/web-a") == Workload("ns", "ReplicaSet", "web-1")
+
+
 def test_a_pod_of_the_same_name_is_another_pod(members: Membership) -> None:
     members.claim(WEB)
     members.set_owned(None, REPLICA_SET)

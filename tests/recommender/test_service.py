@@ -10,12 +10,21 @@ import pytest
 
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import NotFound
-from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, LIMIT_RANGES, POD_METRICS, PODS, REPLICA_SETS
+from elastipod.kube.resources import (
+    AUTOSCALERS,
+    CHECKPOINTS,
+    DEPLOYMENTS,
+    LIMIT_RANGES,
+    POD_METRICS,
+    PODS,
+    REPLICA_SETS,
+)
 from elastipod.localcluster.api.kinds import kind_of
 from elastipod.loop import Part
 from elastipod.quantities import parse_cpu, parse_memory
 from recommender.service import Recommender
 from recommender.sources.metrics_api import MetricsApiSource
+from tests import build
 from tests.recommender.world import MI, Json, World, killed_status
 
 GI = 1024 * MI
@@ -204,6 +213,24 @@ async def test_a_target_that_is_controlled_by_another_is_told() -> None:
         await world.autoscaler("other", targetRef=ref)
         await world.run(cpu=0.2, memory=MI)
         assert (await world.conditions("other"))["ConfigUnsupported"] == "BadValue"
+
+
+async def test_a_target_below_a_custom_owner_is_sized_by_itself_and_says_so_r42() -> None:
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        uid = await world.deployment()
+        owner = build.owner_json("Kafka", "k", "c", "kafka.example/v1")
+        body = json.dumps({"metadata": {"ownerReferences": [owner]}}).encode()
+        await world.connection.patch(DEPLOYMENTS, "default", "web", body, patch_type=PatchType.MERGE)
+        await world.pod("web-a", uid, cpu="500m", memory="512Mi")
+        await world.autoscaler()
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert parse_cpu(str((await world.target())["cpu"])) <= 242
+        status = (await world.read()).status
+        assert status is not None
+        told = {one.type: one.message for one in status.conditions or []}
+        assert "Deployment web is sized by itself" in told["RecommendationProvided"]
+        assert "ConfigUnsupported" not in told
 
 
 async def test_autoscalers_of_other_recommenders_are_left_alone() -> None:
