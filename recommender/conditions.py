@@ -32,6 +32,8 @@ class Facts:
     is_target_found: bool = True
     is_confident: bool = True
     is_history_loaded: bool = True
+    fetching: str = ""
+    """What of its past is being fetched, or why it can not be."""
     unusable_history: str = ""
     """Which checkpoint could not be used, and why."""
     metrics_lost: str = ""
@@ -80,6 +82,8 @@ def _wanted(facts: Facts) -> list[Condition]:
         found.append(_true("ConfigUnsupported", Reason.BAD_VALUE, "; ".join(facts.problems)[:1000]))
     if not facts.is_history_loaded:
         found.append(_true("FetchingHistory", Reason.NO_RECOMMENDATION, "the saved history is being read"))
+    elif facts.fetching:
+        found.append(_true("FetchingHistory", Reason.LOW_CONFIDENCE, facts.fetching))
     if facts.is_provided and not facts.is_confident:
         why = facts.unusable_history
         reason = Reason.HISTORY_UNUSABLE if why else Reason.LOW_CONFIDENCE

@@ -68,6 +68,12 @@ class Judgement:
         """Rows with running pods and no usable sample for too long."""
         self.source_problem = ""
         """Why no usage arrives, where none does."""
+        self.fetching: set[Workload] = set()
+        """Workloads whose past usage is being fetched."""
+        self.fetching_problem = ""
+        """Why it does not come, and since when."""
+        self.past_lacks: tuple[str, ...] = ()
+        """What the source of past usage does not have."""
         self._settings = settings
         self._history = history
         self._members = members
@@ -172,6 +178,7 @@ class Judgement:
             is_target_found=is_found,
             is_confident=confidence >= self._settings.enough_confidence,
             is_history_loaded=known.is_loaded,
+            fetching=self._fetching(target),
             unusable_history="; ".join(f"{name}: {why}" for name, why in sorted(known.unusable.items())),
             metrics_lost=self._lost_since(rows),
             problems=tuple(problems),
@@ -187,6 +194,12 @@ class Judgement:
 
     def _has_pods(self, target: Workload | None) -> bool:
         return target is not None and bool(self._members.pods(target))
+
+    def _fetching(self, target: Workload | None) -> str:
+        if target not in self.fetching:
+            return ""
+        problem = self.fetching_problem
+        return f"past usage can not be read {problem}" if problem else "past usage is being read"
 
     def _lost_since(self, rows: list[int]) -> str:
         lost = [row for row in rows if row < len(self.is_lost) and self.is_lost[row]]

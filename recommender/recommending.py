@@ -20,15 +20,18 @@ from recommender.capping import Hold
 from recommender.claims import Claim
 from recommender.estimators.histogram import estimate
 from recommender.history import ContainerHistory, History
-from recommender.joining import joined
+from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
 from recommender.samples import OomKill, UsageSample
 from recommender.settings import RecommenderSettings
+from recommender.sources.past import HistoryRequest, Unknown
 from recommender.status import Published, says_the_same
 
 _LEEWAY: Final = 1.25
 """A container may use some of what a node keeps for itself."""
+_STALE_SECONDS: Final = 600.0
+"""So much of the past is worth asking for."""
 
 
 @dataclass(slots=True)
@@ -104,7 +107,9 @@ class Recommendations:
     def set_claim(self, key: str, claim: Claim | None) -> None:
         """A claim of ours appeared, changed or is gone. Its history stays for the workload's next one."""
         known = self._known.get(key)
-        if known is not None and known.claim.target is not None:
+        is_same = known is not None and claim is not None and claim.target == known.claim.target
+        if known is not None and known.claim.target is not None and not is_same:
+            # What runs in its pods is followed no longer; a claim that only changed must not come here.
             holders = self._by_workload.get(known.claim.target, set())
             holders.discard(key)
             self._mark(holders)
@@ -159,6 +164,29 @@ class Recommendations:
         if row is not None and self.history.last_heard_at(row) is not None:
             saved = joined(saved, self.history.export(row), self._settings.half_life_seconds)
         self.history.restore(key, saved)
+
+    def past_wanted(self, target: Workload, now: float) -> HistoryRequest | None:
+        """Which of a workload's times before now are not known; None as long as its containers are not either."""
+        settings = self._settings
+        names = self.members.containers(target)
+        if not names:
+            return None
+        unknown: dict[str, Unknown] = {}
+        for name in names:
+            row = self.history.row(ContainerKey(target, name))
+            first, last = (math.nan, math.nan) if row is None else self.history.heard_between(row)
+            if math.isnan(last):
+                unknown[name] = Unknown(now)
+            elif now - last > _STALE_SECONDS or last - first < settings.confidence_interval_seconds:
+                unknown[name] = Unknown(now, first, last)
+        pods = {pod.name: pod.uid for pod in self.members.pods(target) if not pod.is_terminal}
+        return HistoryRequest(target, unknown, pods)
+
+    def fill(self, key: ContainerKey, found: ContainerHistory) -> None:
+        """Know what was found of times that nothing was known of."""
+        ours = self.history.export(self.history.ensure_row(key))
+        self.history.restore(key, filled(ours, found, self._settings.half_life_seconds))
+        self.mark(self.claims_of(key.workload))
 
     def mark(self, keys: Iterable[str]) -> None:
         """Look at these claims again."""
@@ -280,6 +308,7 @@ class Recommendations:
             "containers": self.judgement.explain(workload, claims, now),
             "problems": [problem for known in claims for problem in known.claim.problems],
             "metrics": self.judgement.source_problem or "arriving",
+            "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),
         }
 
     def _mark(self, keys: Iterable[str]) -> None:

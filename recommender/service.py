@@ -17,16 +17,18 @@ from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFo
 from elastipod.kube.resources import (
     AUTOSCALERS,
 )
-from elastipod.pods import ContainerKey
+from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
 from recommender.checkpoints import to_checkpoint
 from recommender.claims import Claim
+from recommender.fetching import Fetching
 from recommender.history import ContainerHistory
 from recommender.oomkills import oom_kills
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill
 from recommender.settings import RecommenderSettings
-from recommender.sources.metrics_api import MetricsApiSource, UsageReading, UsageSource
+from recommender.sources.metrics_api import MetricsApiSource, SourceError, UsageReading, UsageSource
+from recommender.sources.past import HistorySource
 from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.timeline import Timeline
@@ -50,10 +52,12 @@ class Recommender:
         settings: RecommenderSettings,
         *,
         source: UsageSource | None = None,
+        past: HistorySource | None = None,
         metrics: Metrics | None = None,
         in_thread: bool = False,
     ) -> None:
-        """`in_thread` computes in a thread, so that the process answers meanwhile; a simulation must not."""
+        """`past` keeps usage of times before our start. `in_thread` computes in a thread, so that the process answers
+        meanwhile; a simulation must not."""
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self.recommendations = Recommendations(settings)
@@ -63,6 +67,8 @@ class Recommender:
         self._in_thread = in_thread
         self._source = source or MetricsApiSource(connection, settings.namespace)
         self._store = CheckpointStore(connection, settings)
+        self._fetching = None if past is None else Fetching(past, clock, self.wake)
+        self._unasked: set[Workload] = set()
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
         self._collected_at = clock.monotonic()
@@ -83,7 +89,8 @@ class Recommender:
 
     async def watch(self) -> None:
         """Keep what is known of the cluster fresh, for ever."""
-        await asyncio.gather(self._watches.run(), self._try_again())
+        fetching = [] if self._fetching is None else [self._fetching.run(self._watches.largest_node)]
+        await asyncio.gather(self._watches.run(), self._try_again(), *fetching)
 
     async def run_once(self) -> None:
         """Read usage, learn, decide, write what matters.
@@ -98,6 +105,8 @@ class Recommender:
         self._take_changes()
         loaded = await self._load(now)
         kills = self._take_pods(loaded, now)
+        if self._fetching is not None:
+            self._take_past(self._fetching, loaded, now)
         reading = await self._read_usage()
         known = self.recommendations
 
@@ -198,6 +207,32 @@ class Recommender:
             known.history.settle()
         return counted
 
+    def _take_past(self, fetching: Fetching, loaded: list[Claim], now: float) -> None:
+        """Ask for past usage that nothing is known of, and count what came."""
+        known, judgement = self.recommendations, self.recommendations.judgement
+        told = judgement.fetching_problem if judgement.fetching else ""
+        self._unasked.update(one.target for one in loaded if one.target and not fetching.knows(one.target))
+        for target in sorted(self._unasked):
+            request = known.past_wanted(target, now)
+            if not known.claims_of(target):
+                self._unasked.discard(target)
+            elif request is not None:
+                self._unasked.discard(target)
+                fetching.want(request)
+                if request.containers:
+                    judgement.fetching.add(target)
+                    known.mark(known.claims_of(target))
+        found, fetching.found = fetching.found, {}
+        for key, history in found.items():
+            known.fill(key, history)
+            self._due.add(key)
+        settled, fetching.settled = fetching.settled, set()
+        judgement.fetching -= settled
+        judgement.fetching_problem, judgement.past_lacks = fetching.problem, fetching.problems
+        for target in judgement.fetching if bool(told) != bool(fetching.problem) else settled:
+            self._urgent.update(known.claims_of(target))
+            known.mark(known.claims_of(target))
+
     def _learn_kills(self, kills: Iterable[OomKill], now: float) -> int:
         counted = 0
         for kill in kills:
@@ -221,7 +256,7 @@ class Recommender:
             return UsageReading()
         try:
             reading = await self._source.read()
-        except KubeError as error:
+        except (KubeError, SourceError) as error:
             if not self.recommendations.judgement.source_problem:
                 log.warning("no usage can be read", error=str(error))
             self.recommendations.judgement.source_problem = str(error)[:200]
