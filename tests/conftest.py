@@ -56,7 +56,7 @@ def why_no_vm() -> str:
 
 LEVELS = (
     Level("cgroups", "real processes in this machine's cgroups", why_no_cgroups),
-    Level("prometheus", "real Prometheus", why_no_prometheus),
+    Level("promserver", "real Prometheus", why_no_prometheus),
     Level("apiserver", "real Kubernetes API server", why_no_apiserver),
     Level("cluster", "real Kubernetes cluster with a node on this machine", why_no_cluster, target="cluster"),
     Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),

@@ -84,22 +84,31 @@ class Elements(Generic[T]):
 
     def close(self) -> tuple[list[T], Envelope]:
         """The last elements and the envelope. Raises BadAnswer where the answer is not whole."""
-        rest = self._begin + self._rest
-        if not self._head or rest.startswith(b"]"):
-            return [], _envelope(self._head + rest)
-        end = 0
+        if not self._head:
+            return [], _envelope(self._rest)
+        ends = self._end(self._begin + self._rest)
+        if ends is None and self._held:
+            # What looks like the end of an element may stand in the envelope too.
+            held, self._held = self._held, []
+            ends = self._end(b",{".join([*held, self._rest]))
+        if ends is None:
+            raise BadAnswer("it is cut off")
+        last, envelope = ends
+        found = list(self._read(last)) if last else []
+        self.bad += bool(self._held)
+        return found, envelope
+
+    def _end(self, rest: bytes) -> tuple[bytes, Envelope] | None:
+        """The last element and the envelope; None where no place makes sense as the end of the list."""
+        end = 0 if rest.startswith(b"]") else rest.find(b"}]") + 1
         for _ in range(_MOST_ENDS):
-            end = rest.find(b"}]", end) + 1
-            if not end:
-                break
+            if not end and not rest.startswith(b"]"):
+                return None
             try:
-                envelope = _envelope(self._head + rest[end:])
+                return rest[:end], _envelope(self._head + rest[end:])
             except BadAnswer:
-                continue
-            found = list(self._read(rest[:end]))
-            self.bad += bool(self._held)
-            return found, envelope
-        raise BadAnswer("it is cut off")
+                end = rest.find(b"}]", end) + 1
+        return None
 
     def _read(self, whole: bytes) -> Iterator[T]:
         """An element. What looks like the end of one may stand in a label, so what is broken is tried with the next."""

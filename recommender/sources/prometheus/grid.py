@@ -36,9 +36,9 @@ class Dropped:
     """What was told and not taken, by why."""
 
     bad_values: int = 0
-    """No number, negative, or beyond all reason."""
+    """No number, or negative."""
     too_large: int = 0
-    """More than any node has."""
+    """More than any node has, or than is within reason."""
     off_grid: int = 0
     nameless: int = 0
     surplus: int = 0
@@ -88,10 +88,12 @@ class Grid:
     def _write(self, row: Row, times: Floats, values: Floats) -> None:
         with np.errstate(invalid="ignore"):
             is_good = (values >= 0) & (values <= self._most)
+            is_too_large = np.isfinite(values) & (values > self._most)
             columns = (times - self.span.start) / self.span.step
             fits = (columns >= 0) & (columns < self.span.points) & (columns == np.floor(columns))
         taken = is_good & fits
-        self.dropped.bad_values += int(len(values) - is_good.sum())
+        self.dropped.bad_values += int((~is_good & ~is_too_large).sum())
+        self.dropped.too_large += int(is_too_large.sum())
         self.dropped.off_grid += int((is_good & ~fits).sum())
         places, amounts = columns[taken].astype(np.int64), values[taken].astype(np.float32)
         # Of two that are told for the same time the higher counts.

@@ -132,7 +132,7 @@ class HistoryLoader:
         fold = Fold(self._settings, now)
         most = {"cpu": largest_node.cpu / 1000 * _LEEWAY, "memory": largest_node.memory * _LEEWAY}
         parts = _parts(found, span, wanted)
-        total, done = sum(part.shard.series for part in parts), 0
+        total, done, had = sum(part.shard.series for part in parts), 0, 0
         errors: list[PrometheusError] = []
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             waiting: dict[Future[Grid], _Part] = {}
@@ -148,6 +148,7 @@ class HistoryLoader:
                         problem = _count(fold, grid, part, wanted, most[part.resource])
                         loaded.dropped.add(grid.dropped)
                         errors.clear()
+                        had += 1
                     except PrometheusError as error:
                         errors.append(error)
                         problem = str(error)
@@ -162,7 +163,7 @@ class HistoryLoader:
                         loaded.missing.update(_keys(part.shard, wanted))
                     parts = []
         loaded.histories = {key: one for key, one in fold.histories().items() if key not in loaded.missing}
-        if errors and not loaded.histories:
+        if errors and not had:
             raise errors[-1]
         return loaded
 

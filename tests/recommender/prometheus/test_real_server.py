@@ -20,7 +20,7 @@ from recommender.sources.prometheus.planning import span_before
 from tests.recommender.prometheus.fleet import DAY, MI, NOW, Fleet
 from tests.recommender.prometheus.server import serving
 
-pytestmark = pytest.mark.prometheus
+pytestmark = pytest.mark.promserver
 
 WEB = Workload("shop", "Deployment", "web")
 

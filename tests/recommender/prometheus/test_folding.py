@@ -1,0 +1,166 @@
+"""Amounts to histories."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from elastipod.pods import ContainerKey, Workload
+from recommender.history import ContainerHistory, History, InstanceKey
+from recommender.settings import RecommenderSettings
+from recommender.sources.past import Unknown
+from recommender.sources.prometheus.answers import Series
+from recommender.sources.prometheus.folding import LEAST_BYTES, Fold, suspicion
+from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Grid, Instance, Row
+from recommender.sources.prometheus.planning import Span
+from recommender.sources.prometheus.queries import Names
+from tests.recommender.prometheus.loopback import compact
+
+KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
+NOW = 1_800_000_000
+STEP = 3600
+SETTINGS = RecommenderSettings(cpu_sample_weight=0.1, metrics_resolution_seconds=STEP)
+amounts = st.lists(st.none() | st.floats(0.125, 1000, width=32), min_size=1, max_size=120)
+
+
+def row_of(found: list[float | None]) -> Row:
+    return np.array([np.nan if one is None else one for one in found], dtype=np.float32)
+
+
+def span_of(row: Row) -> Span:
+    return Span(NOW - (len(row) - 1) * STEP, NOW, STEP)
+
+
+def folded(cores: Row, memory: Row, unknown: Unknown | None = None, *, uid: str = "") -> ContainerHistory | None:
+    fold = Fold(SETTINGS, NOW)
+    fold.add_cpu(KEY, span_of(cores), cores, unknown or Unknown(NOW))
+    fold.add_memory(KEY, span_of(memory), memory, unknown or Unknown(NOW), uid)
+    return fold.histories().get(KEY)
+
+
+def heard_live(row: Row) -> ContainerHistory:
+    """The same amounts, learned one after the other."""
+    history = History(SETTINGS)
+    place = history.ensure_instance(InstanceKey("uid", "app"), history.ensure_row(KEY))
+    for at, amount in zip(range(span_of(row).start, NOW + 1, STEP), row.astype(np.float64), strict=True):
+        if not np.isnan(amount):
+            one = np.array([amount])
+            history.add(np.array([place]), np.array([float(at)]), one, one * 1e6, float(at))
+    return history.export(0)
+
+
+@given(amounts)
+def test_the_past_counts_as_if_it_had_been_heard_live(found: list[float | None]) -> None:
+    row = row_of(found)
+    past, live = folded(row, row * np.float32(1e6), uid="uid"), heard_live(row)
+    if past is None:
+        assert live.last_sample_at is None
+        return
+    assert (past.samples, past.first_sample_at, past.last_sample_at) == (
+        live.samples,
+        live.first_sample_at,
+        live.last_sample_at,
+    )
+    for one, other in ((past.cpu, live.cpu), (past.memory, live.memory)):
+        assert one is not None
+        assert other is not None
+        assert [bucket for bucket, _ in one.weights] == [bucket for bucket, _ in other.weights]
+        scale = 2.0 ** ((other.reference_at - one.reference_at) / SETTINGS.half_life_seconds)
+        ours = [weight for _, weight in one.weights]
+        theirs = [weight * scale for _, weight in other.weights]
+        assert ours == pytest.approx(theirs, rel=1e-4)
+    if past.windows:
+        [ours], [theirs] = past.windows, live.windows
+        assert (ours.pod_uid, ours.ends_at) == (theirs.pod_uid, theirs.ends_at)
+        assert ours.peak_bytes == pytest.approx(theirs.peak_bytes, rel=1e-6)
+
+
+@given(amounts, st.integers(0, 120), st.integers(0, 120), st.integers(0, 120))
+def test_only_times_that_are_not_known_count(found: list[float | None], first: int, last: int, until: int) -> None:
+    row = row_of(found)
+    start = span_of(row).start
+    unknown = Unknown(start + until * STEP, start + first * STEP, start + last * STEP)
+    past = folded(row, row, unknown)
+    places = [
+        place for place, one in enumerate(found) if one is not None and place <= until and not (first <= place <= last)
+    ]
+    assert (past.samples if past else 0) == len(places)
+
+
+def test_a_coarse_step_weighs_as_many_live_samples_as_it_is_long() -> None:
+    settings = RecommenderSettings(metrics_resolution_seconds=60)
+    fold = Fold(settings, NOW)
+    fold.add_cpu(KEY, Span(NOW - 3600, NOW, 3600), row_of([1.0, 1.0]), Unknown(NOW))
+    assert fold.histories()[KEY].samples == 120
+
+
+def grid(most: float = MOST_CORES, rows: int = 10) -> Grid:
+    return Grid(Span(0, 600, 60), Names(), most, rows)
+
+
+def series(values: list[list[object]], pod: str = "web-0", container: str = "app") -> Series:
+    return Series({"namespace": "shop", "pod": pod, "container": container}, Raw(compact(values)))
+
+
+def test_what_is_no_amount_is_dropped_and_counted() -> None:  # R31, F23
+    found = grid()
+    values = [[0, "NaN"], [60, "0.2"], [120, "+Inf"], [180, None], [240, "-1"], [300, "1e308"]]
+    found.take(series(values))
+    [(instance, row)] = found.rows()
+    assert instance == Instance("shop", "web-0", "app")
+    assert np.flatnonzero(~np.isnan(row)).tolist() == [1]
+    assert found.dropped.bad_values == 5
+
+
+def test_a_time_that_is_told_twice_counts_once() -> None:  # F24
+    found = grid()
+    found.take(series([[0, "1"], [0, "2"], [60, "3"]]))
+    found.take(series([[0, "1.5"], [60, "2"]]))
+    [(_, row)] = found.rows()
+    assert row[:2].tolist() == [2, 3]
+
+
+def test_times_that_were_not_asked_for_are_left_out() -> None:
+    found = grid()
+    found.take(series([[-60, "1"], [30, "1"], [660, "1"], [1e300, "1"], [60, "1"]]))
+    [(_, row)] = found.rows()
+    assert int((~np.isnan(row)).sum()) == 1
+    assert found.dropped.off_grid == 4
+
+
+def test_series_without_a_container_are_nobodys() -> None:
+    found = grid()
+    for container in ("", "POD", "x" * 1000):
+        found.take(series([[0, "1"]], container=container))
+    assert list(found.rows()) == []
+    assert found.dropped.nameless == 3
+
+
+def test_no_more_series_are_held_than_were_asked_for() -> None:  # F27
+    found = grid(rows=10)
+    for number in range(1000):
+        found.take(series([[0, "1"]], pod=f"web-{number}"))
+    assert len(list(found.rows())) == 10
+    assert found.dropped.surplus == 990
+
+
+@pytest.mark.parametrize(
+    ("found", "taken", "too_large", "is_suspect"),
+    [
+        ([100e6, 200e6, 50e6], 3, 0, False),
+        ([100e6 / 1024, 20e6 / 1024, 50e6 / 1024], 3, 0, True),
+        ([], 0, 10, True),
+        ([100e6], 10, 3, False),
+        ([], 0, 0, False),
+    ],
+)
+def test_another_unit_is_noticed(found: list[float], taken: int, too_large: int, is_suspect: bool) -> None:  # F21
+    assert bool(suspicion(found, LEAST_BYTES, taken, too_large)) is is_suspect
+
+
+def test_a_byte_is_beyond_no_reason() -> None:
+    found = grid(MOST_BYTES)
+    found.take(series([[0, str(2**40)]]))
+    [(_, row)] = found.rows()
+    assert row[0] == 2**40
