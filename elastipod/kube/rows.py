@@ -25,11 +25,13 @@ from elastipod.pods import (
     Pod,
     QosClass,
     ResizeCondition,
+    StartSize,
     Taint,
     Termination,
     Toleration,
 )
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
+from elastipod.startsizes import TELLING_VARIABLES, Variable, start_sizes
 
 VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated")
 _MOST_ANNOTATION: Final = 65_536
@@ -199,6 +201,7 @@ def _container(
             cpu_restart="cpu" in restarts,
             memory_restart="memory" in restarts,
             liveness_seconds=_patience(spec.liveness_probe),
+            start_sizes=_start_sizes(spec),
         )
     state = status.state or shapes.StateShape()
     return Container(
@@ -220,7 +223,21 @@ def _container(
         liveness_seconds=_patience(spec.liveness_probe),
         termination=_termination(state.terminated),
         last_termination=_termination(status.last_state.terminated) if status.last_state else None,
+        start_sizes=_start_sizes(spec),
     )
+
+
+def _start_sizes(spec: shapes.ContainerSpecShape) -> tuple[StartSize, ...]:
+    telling = [one for one in spec.env or () if one.value_from is not None or one.name in TELLING_VARIABLES]
+    if not telling and not spec.command and not spec.args:
+        return ()
+    environment = tuple(Variable(one.name, one.value or "", _follows(one, spec.name)) for one in telling)
+    return start_sizes(environment, (*(spec.command or ()), *(spec.args or ())))
+
+
+def _follows(variable: shapes.VariableShape, container: str) -> str:
+    field = variable.value_from.resource_field_ref if variable.value_from is not None else None
+    return field.resource if field is not None and field.container_name in (None, "", container) else ""
 
 
 def _patience(probe: shapes.ProbeShape | None) -> float | None:

@@ -50,8 +50,26 @@ class ProbeShape(Json, frozen=True):
     failure_threshold: int | None = None
 
 
+class ResourceFieldShape(Json, frozen=True):
+    resource: str = ""
+    container_name: str | None = None
+
+
+class VariableSourceShape(Json, frozen=True):
+    resource_field_ref: ResourceFieldShape | None = None
+
+
+class VariableShape(Json, frozen=True):
+    name: str
+    value: str | None = None
+    value_from: VariableSourceShape | None = None
+
+
 class ContainerSpecShape(Json, frozen=True):
     name: str
+    env: list[VariableShape] | None = None
+    command: list[str] | None = None
+    args: list[str] | None = None
     resources: RequirementsShape | None = None
     resize_policy: list[ResizePolicyShape] | None = None
     restart_policy: str | None = None

@@ -156,3 +156,15 @@ async def test_limit_ranges_that_contradict_each_other_are_named_and_nothing_is_
         await world.run(memory=200 * MI)
         assert (await world.conditions())["RecommendationProvided"] == "False Contradiction"
         assert "LimitRange high, low" in await message(world)
+
+
+async def test_a_process_that_is_told_its_limit_at_its_start_is_not_shrunk_while_it_runs_r15() -> None:
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        env = [{"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}]
+        uid = await world.deployment()
+        await world.pod("web-a", uid, memory="512Mi", memory_limit="512Mi", env=env)
+        await world.autoscaler(updatePolicy={"updateMode": "InPlace"})
+        await world.run(memory=200 * MI)
+        assert (await world.target())["memory"] == "512Mi"
+        assert "app: memory KeptForRuntime (env LIMIT)" in await message(world)
