@@ -237,7 +237,9 @@ class Watcher:
         try:
             files = self._memory.prepare(target)
         except OSError as error:
-            self._command(partial(self._not_opened, target, error))
+            # One that ended just now is nothing to tell; one that is there and lacks a file is.
+            is_gone = error.errno in GONE and not self._memory.fs.exists(target.group)
+            self._command(partial(self._not_opened, target, None if is_gone else error))
         else:
             self._command(partial(self._opened, target.key, files))
 
@@ -251,12 +253,11 @@ class Watcher:
             self._listen(key, select.EPOLLPRI)
         self._rescue.add(target, now)
 
-    def _not_opened(self, target: Target, error: OSError, _now: float) -> None:
+    def _not_opened(self, target: Target, error: OSError | None, _now: float) -> None:
         self._end_opening(target.key)
         self._targets.pop(target.key, None)
-        # One that ended just now is nothing to tell.
-        if error.errno not in GONE:
-            self._tell(target.key, Failed(f"{target.group} can not be watched: {error.strerror or error}"))
+        if error is not None:
+            self._tell(target.key, Failed(f"{target.group} can not be watched: {error}"))
 
     def _end_opening(self, key: str) -> None:
         self._opening[key] -= 1
