@@ -40,7 +40,7 @@ _NODES_SHARE: Final = 0.6
 _LAST_SHARE: Final = 0.9
 """and to one with an older size still to put in force, onto what a write before would have let grow."""
 _TAKEN: Final = 0.75
-"""When so much of the gap is taken meanwhile,"""
+"""When so much of the gap is taken before, it is written, or in huge pages"""
 _HARD: Final = 0.2
 """the hold stands so far below the limit, as a share of it: tasks sleep the longest then."""
 RUNGS: Final = 5
@@ -357,18 +357,21 @@ class SpikeGuard:
 
         A restarted kubelet comes to what changes sooner than to what it finds, so it is asked again before.
         """
-        is_hard = self._left_to_node and reading.current_bytes - mark >= _TAKEN * (limit - mark)
-        if now >= self._answer_by or (is_hard and self._is_last_chance(reading, limit, now)):
+        is_taken = self._left_to_node and reading.current_bytes - mark >= _TAKEN * (limit - mark)
+        if now >= self._answer_by or (is_taken and self._is_last_chance(reading, limit, now)):
             return self._write(now)
-        held = self._moved_hold(reading, limit - headroom.gap(limit, fraction=_HARD) if is_hard else mark)
+        held = self._moved_hold(reading, limit - headroom.gap(limit, fraction=_HARD) if is_taken else mark)
         if self._left_to_node and now >= self._nudge_at and self._asked + MIB <= self.ceiling_bytes:
             self._asked, self._nudge_at = self._asked + MIB, math.inf
             return [*held, AskApi(self._asked)]
         return held
 
     def _is_last_chance(self, reading: MemoryReading, limit: int, now: float) -> bool:
-        """Whether those who do not sleep may take all that is left before the next look."""
-        sleeps = reading.huge_bytes > 0 and now < self._since + SLEEP_SECONDS * _LAST_SHARE
+        """Whether waiting is worse than writing. Small pages pass the first raise before a restarted kubelet looks at what
+        is in use, and then it lowers nothing. Huge ones sleep next to it."""
+        if not reading.huge_bytes:
+            return True
+        sleeps = now < self._since + SLEEP_SECONDS * _LAST_SHARE
         return limit - reading.current_bytes < (reading.tasks - sleeps) * BURST_BYTES
 
     def _write(self, now: float) -> list[Instruction]:

@@ -39,16 +39,18 @@ def test_when_the_kubelet_is_dead_before_it(release: NodeRelease, tell: Tell) ->
         tell("without a kubelet", [one.carried()])
 
 
-def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease, tell: Tell) -> None:
-    """With small pages: where huge ones keep the leap at its hold until the kubelet is back, it may put the first raise
-    in force after the second was written, and no write of ours can hinder that (decision 0003)."""
-    with release.huge_pages("madvise"), leaps(release.cluster, "kubelet-dies") as [one]:
-        release.wait_protected(["kubelet-dies"])
+@pytest.mark.parametrize("pages", ["always", "madvise"])
+def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease, pages: str, tell: Tell) -> None:
+    """The next kubelet puts the first raise in force once more, late. In huge pages that is all this leap needs; in small
+    ones it is past it by then (decision 0003)."""
+    name = f"kubelet-dies-{pages}"
+    with release.huge_pages(pages), leaps(release.cluster, name) as [one]:
+        release.wait_protected([name])
         one.begin()
         one.wait_max(LIMIT_BYTES + 1)
         with release.cluster.without_kubelet():
             pass
-        tell("with a kubelet killed in the middle", [one.carried()])
+        tell(f"with a kubelet killed in the middle, huge pages {pages}", [one.carried()])
 
 
 @pytest.mark.parametrize("container", ["actuator", "guard"])
