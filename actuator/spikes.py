@@ -367,8 +367,11 @@ class SpikeGuard:
         return held
 
     def _is_last_chance(self, reading: MemoryReading, limit: int, now: float) -> bool:
-        """Whether waiting is worse than writing. Small pages pass the first raise before a restarted kubelet looks at what
-        is in use, and then it lowers nothing. Huge ones sleep next to it."""
+        """Whether waiting is worse than writing.
+
+        Small pages pass the first raise before a restarted kubelet looks at what is in use, and then it lowers nothing.
+        Huge ones sleep next to it.
+        """
         if not reading.huge_bytes:
             return True
         sleeps = now < self._since + SLEEP_SECONDS * _LAST_SHARE
