@@ -41,8 +41,10 @@ def test_when_the_kubelet_is_dead_before_it(release: NodeRelease, tell: Tell) ->
 
 @pytest.mark.parametrize("pages", ["always", "madvise"])
 def test_when_the_kubelet_is_killed_in_the_middle(release: NodeRelease, pages: str, tell: Tell) -> None:
-    """The next kubelet puts the first raise in force once more. This leap needs no other in huge pages; in small ones it
-    is past it by then (decision 0003)."""
+    """The next kubelet puts the first raise in force once more (decision 0003).
+
+    This leap needs no other in huge pages; in small ones it is past it by then.
+    """
     name = f"kubelet-dies-{pages}"
     with release.huge_pages(pages), leaps(release.cluster, name) as [one]:
         release.wait_protected([name])
