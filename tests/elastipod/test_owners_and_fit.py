@@ -71,7 +71,7 @@ def _container(
     return Container(name, kind, Resources(0, memory), allocated=held)
 
 
-def test_an_init_step_counts_with_the_sidecars_started_before_it() -> None:
+def test_an_init_step_counts_with_the_sidecars_started_before_it_r76() -> None:
     containers = (
         _container("proxy", 80, ContainerKind.SIDECAR),
         _container("migrate", 2000, ContainerKind.INIT),

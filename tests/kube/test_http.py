@@ -300,7 +300,7 @@ async def test_a_name_is_quoted(connected: Connected) -> None:
     assert server.requests[0].startswith("GET /api/v1/namespaces/a/pods/p%3Fx%3D1%23y%20z HTTP")
 
 
-async def test_a_watch_gives_whole_lines_however_they_are_cut(connected: Connected) -> None:
+async def test_a_watch_gives_whole_lines_however_they_are_cut_r47(connected: Connected) -> None:
     text = ('{"x":"' + "€" * 50 + '"}\n').encode() * 2
     cut = [text[at : at + 7] for at in range(0, len(text), 7)]
     assert await lines_of(connected, chunked(*cut)) == text.splitlines()
@@ -311,7 +311,7 @@ async def test_a_long_line_and_an_empty_one_are_no_trouble(connected: Connected)
     assert await lines_of(connected, chunked(line, b"\n\n\n" + line + b"\n")) == [line, line]
 
 
-async def test_bad_bytes_are_replaced_and_the_stream_goes_on(connected: Connected) -> None:
+async def test_bad_bytes_are_replaced_and_the_stream_goes_on_r47(connected: Connected) -> None:
     assert await lines_of(connected, chunked(b'{"x":"\xff"}\n{"y":1}\n')) == ['{"x":"�"}'.encode(), b'{"y":1}']
 
 
@@ -333,7 +333,7 @@ async def test_a_watch_that_is_cut_gives_what_was_whole_and_says_so(connected: C
     assert seen == [b'{"y":1}']
 
 
-async def test_a_silent_watch_ends_a_little_after_the_server_should_have_ended_it(connected: Connected) -> None:
+async def test_a_silent_watch_ends_a_little_after_the_server_should_have_ended_it_r48(connected: Connected) -> None:
     async with serving(silence) as server, connected(Access(server.address), watch_grace_seconds=0.1) as connection:
         with pytest.raises(Unreachable):
             async for _ in connection.watch(PODS, resource_version="7", timeout_seconds=0.1):

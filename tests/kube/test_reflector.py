@@ -106,7 +106,7 @@ async def test_pages_are_read_to_their_end_and_watched_from_the_lists_version() 
 
 
 @pytest.mark.parametrize("as_event", [True, False])
-async def test_after_410_one_list_is_compared_and_only_changes_are_told_f5(as_event: bool) -> None:
+async def test_after_410_one_list_is_compared_and_only_changes_are_told_f5_r48(as_event: bool) -> None:
     gone: Any = _event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}) if as_event else Gone(410, "", "")
     lists = [_page(5, _pod("a", 1), _pod("b", 2), _pod("c", 3)), _page(9, _pod("a", 1), _pod("b", 8, "Failed"))]
     seen = await Observed(lists, [[gone]]).run()

@@ -283,7 +283,7 @@ def test_ten_thousand_mutated_checkpoints_crash_nothing_and_give_sane_sizes_f40(
     assert refused > 1500
 
 
-def test_a_name_that_would_be_too_long_ends_in_a_hash() -> None:
+def test_a_name_that_would_be_too_long_ends_in_a_hash_r46() -> None:
     one, other = checkpoint_name("v" * 253, "app"), checkpoint_name("v" * 253, "app2")
     assert len(one) <= 253
     assert one != other

@@ -50,7 +50,7 @@ def test_usage_is_read_in_cores_and_bytes() -> None:
 
 
 @pytest.mark.parametrize(("text", "cores"), [("250m", 0.25), ("2", 2.0), (3, 3.0), ("1e-1", 0.1), ("0", 0.0)])
-def test_usage_is_read_in_every_form(text: Any, cores: float) -> None:
+def test_usage_is_read_in_every_form_r21(text: Any, cores: float) -> None:
     [sample] = read(metrics(usage(cpu=text))).samples
     assert sample.cpu_cores == cores
 

@@ -82,7 +82,7 @@ def test_two_kills_are_two() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Error", "Completed", "ContainerStatusUnknown", ""])
-def test_an_end_that_is_no_oom_kill_is_none(reason: str) -> None:
+def test_an_end_that_is_no_oom_kill_is_none_r75(reason: str) -> None:
     ended = structs.replace(OOM, reason=reason)
     assert kills(pod(is_running=True), pod(termination=ended)) == []
 

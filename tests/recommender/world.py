@@ -133,6 +133,11 @@ class World:
     async def autoscaler(self, name: str = "vpa", target: str = "web", **spec: Any) -> None:
         await self.create(AUTOSCALERS, autoscaler_json(name, target, **spec))
 
+    async def change(self, name: str = "vpa", **parts: Any) -> None:
+        """Change an autoscaler, as a merge patch does."""
+        body = json.dumps(parts).encode()
+        await self.connection.patch(AUTOSCALERS, "default", name, body, patch_type=PatchType.MERGE)
+
     async def node(self, **amounts: Any) -> None:
         await self.create(NODES, build.node_json(**amounts))
 
