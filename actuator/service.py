@@ -106,6 +106,7 @@ class Actuator:
         )
         self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_policy)
         self._direct, self._lower = direct, lower
+        self._direct_problem = ""
         self._above: dict[str, Target] = {}
         """Raised in the cgroup, and then refused by the API: to be lowered again."""
         self._node = Reflector(
@@ -189,10 +190,13 @@ class Actuator:
                 self._direct.run, list(self._pods.items.values()), node, decode_node(raw).allocatable, self._located
             )
         except (OSError, KubeError) as error:
-            log.warning("direct mode stands still", error=str(error))
+            if str(error) != self._direct_problem:
+                self._direct_problem = str(error)
+                log.warning("direct mode stands still", error=self._direct_problem)
             return msgspec.structs.replace(
                 status, message="; ".join(filter(None, (status.message, f"direct mode: {error}")))
             )
+        self._direct_problem = ""
         return msgspec.structs.replace(status, allocated=report.allocated or None, actual=report.actual or None)
 
     def _decide(self) -> None:

@@ -38,11 +38,13 @@ _AGAIN_SECONDS: Final = 0.2
 class ResizeFleet:
     """Workloads `ns0/w0`, `ns0/w1`, ... with an autoscaler of the same name each."""
 
-    def __init__(self, server: ApiServer, workloads: int, pods_each: int) -> None:
+    def __init__(self, server: ApiServer, workloads: int, pods_each: int, containers_each: int = 1) -> None:
         self.names = [(f"ns{number // _WORKLOADS_A_NAMESPACE}", f"w{number}") for number in range(workloads)]
         self.pods = workloads * pods_each
         self._server = server
         self._pods_each = pods_each
+        self.containers = ("app", *(f"app-{number}" for number in range(1, containers_each)))
+        """Of each pod, by name."""
 
     async def make(self, connection: Connection) -> None:
         """All objects, at the first size."""
@@ -81,7 +83,7 @@ class ResizeFleet:
     async def _workload(self, connection: Connection, number: int) -> None:
         namespace, name = self.names[number]
         labels = {"app": name}
-        containers = [build.container_json(cpu=f"{FIRST_MILLICORES}m", memory=MEMORY)]
+        containers = [build.container_json(one, cpu=f"{FIRST_MILLICORES}m", memory=MEMORY) for one in self.containers]
         template = build.template_json(labels, containers)
         spec = {"replicas": self._pods_each, "selector": {"matchLabels": labels}, "template": template}
         meta: Json = {"name": name, "namespace": namespace}

@@ -8,9 +8,7 @@ promise is missed. VPA's updater is left out where it is not built, and the benc
 
 import argparse
 import asyncio
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +19,7 @@ from pathlib import Path
 
 from bench.auditlog import Asked, AuditLog
 from bench.figures import Figures
+from bench.process import Process
 from bench.resizefleet import FIRST_MILLICORES, ResizeFleet, patient_connection
 from elastipod.kube.connection import Connection
 from tests.kubernetes import binaries
@@ -38,35 +37,6 @@ STATUS = "patch verticalpodautoscalers/status"
 VPA_FLAGS = ["--in-place-skip-disruption-budget=true", "--use-admission-controller-status=false"]
 PYTHON = (sys.executable, "-m")
 _LOOK_SECONDS = 0.05
-_QUIET_SECONDS = 1.0
-
-
-class Process:
-    """A program, its CPU time, and the account that it works as."""
-
-    def __init__(self, user: str, argv: list[str], log: Path) -> None:
-        self.user = user
-        with log.open("ab") as out:
-            self.popen = subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE if "bench.bareclient" in argv else out, stderr=out
-            )
-
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def wait_quiet(self, most_seconds: float = 60.0) -> None:
-        """Until it has done nothing to speak of for a while."""
-        until = time.monotonic() + most_seconds
-        while time.monotonic() < until:
-            before = self.cpu_seconds()
-            time.sleep(_QUIET_SECONDS)
-            if self.cpu_seconds() - before <= 0.02 * _QUIET_SECONDS:
-                return
-
-    def end(self) -> None:
-        self.popen.terminate()
-        self.popen.wait(20)
 
 
 @dataclass(slots=True)
@@ -130,7 +100,7 @@ class Bench:
         return _round(found, found[0].at, cpu_seconds)
 
     def _start(self, user: str, argv: list[str]) -> Process:
-        return Process(user, argv, self._folder / f"{user}.log")
+        return Process(user, argv, self._folder / f"{user}.log", answers=user == "floor")
 
     def _said(self) -> None:
         assert self._bare.popen.stdout is not None

@@ -110,7 +110,7 @@ class Running:
 
     def says(self, path: str) -> tuple[int, str]:
         """What its port answers."""
-        parts = urlsplit(self._address())
+        parts = urlsplit(self.address())
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -125,7 +125,9 @@ class Running:
         self._process.terminate()
         return self._process.wait(20)
 
-    def _address(self) -> str:
+    def address(self) -> str:
+        """Where its port is, once it has started."""
+
         def look() -> str:
             lines = [json.loads(one) for one in (self._folder / "log").read_text().splitlines() if one[-1:] == "}"]
             return next((str(one["address"]) for one in lines if one["event"] == "started"), "")

@@ -149,7 +149,6 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             f"--token-auth-file={self._token_file()}",
             "--allow-privileged=true",
-            "--enable-aggregator-routing=true",
             f"--client-ca-file={authority}",
             f"--requestheader-client-ca-file={authority}",
             f"--requestheader-allowed-names={_PROXY}",
@@ -163,8 +162,9 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             f"--audit-policy-file={self._audit_policy()}",
             f"--audit-log-path={self.audit_log}",
-            # An address of loopback is not to be told to pods, and there are none to tell.
-            *(["--endpoint-reconciler-type=none"] if self.node_address == LOOPBACK else []),
+            # An address of loopback is not to be told to pods, and there are none to tell. An aggregated API is then a
+            # name to look up, and else a pod's address.
+            "--endpoint-reconciler-type=none" if self.node_address == LOOPBACK else "--enable-aggregator-routing=true",
         ]
 
     def _token_file(self) -> Path:
