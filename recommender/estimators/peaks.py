@@ -1,0 +1,97 @@
+"""The most that was used in the last quarter of an hour, hour, day, week.
+
+Owns block maxima: the extremes of every row in the 5-minute blocks of a day and the hours of a week, and from them the
+peak of any window in between; and the restart guard. A window's peak reaches back at least as long as the window, and
+less than one block further.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from recommender.histogram import Floats, Ints
+
+MINUTE: Final = 60.0
+HOUR: Final = 3600.0
+DAY: Final = 86_400.0
+WEEK: Final = 7 * DAY
+
+_SHORT_BLOCK: Final = 5 * MINUTE
+_BACK_UP: Final = 0.9
+
+
+class _Blocks:
+    """The extremes of each row in the newest blocks of time, newest first."""
+
+    def __init__(self, rows: int, count: int, seconds: float, *, least: bool = False) -> None:
+        self.count = count
+        self._seconds = seconds
+        self._join = np.fmin if least else np.fmax
+        self._ring = np.full((count, rows), np.nan, dtype=np.float64)
+        self._newest: int | None = None
+
+    def see(self, values: Floats, at: float) -> None:
+        block = int(at // self._seconds)
+        if self._newest is not None:
+            for passed in range(max(self._newest + 1, block - self.count + 1), block + 1):
+                self._ring[passed % self.count] = np.nan
+        self._newest = block if self._newest is None else max(self._newest, block)
+        here = self._ring[self._newest % self.count]
+        self._join(here, values, out=here)
+
+    def extremes(self, blocks: Sequence[int]) -> Floats:
+        """Over so many of the newest blocks, a line for each number; NaN where nothing was seen in them."""
+        reach = min(max(blocks), self.count)
+        running = self._join.accumulate(self._ring[self._places(reach)], axis=0)
+        found: Floats = running[[min(one, reach) - 1 for one in blocks]]
+        return found
+
+    def at(self, blocks_ago: Sequence[int]) -> Floats:
+        """Of single blocks; 0 is the one that runs."""
+        found: Floats = self._ring[self._places(self.count)[list(blocks_ago)]]
+        return found
+
+    def _places(self, count: int) -> Ints:
+        return ((self._newest or 0) - np.arange(count)) % self.count
+
+
+class Peaks:
+    """The peaks of rows, all of which are seen at the same times."""
+
+    def __init__(self, rows: int) -> None:
+        self._short = _Blocks(rows, 13, _SHORT_BLOCK)
+        self._day = _Blocks(rows, 289, _SHORT_BLOCK)
+        self._short_least = _Blocks(rows, 13, _SHORT_BLOCK, least=True)
+        self._hours = _Blocks(rows, 169, HOUR)
+
+    def see(self, values: Floats, at: float) -> None:
+        """Take a sample of every row; NaN is "not seen". Times do not go back."""
+        for blocks in (self._short, self._short_least, self._day, self._hours):
+            blocks.see(values, at)
+
+    def peaks(self, windows: Sequence[float]) -> Floats:
+        """The most that was used in windows (seconds, rising) that end now, a line each."""
+        short = [one for one in windows if one <= HOUR]
+        long = [one for one in windows if one > HOUR]
+        found = [self._short.extremes([int(-(-one // _SHORT_BLOCK)) + 1 for one in short])] if short else []
+        found += [self._hours.extremes([int(-(-one // HOUR)) + 1 for one in long])] if long else []
+        return np.concatenate(found)
+
+    def leasts(self, windows: Sequence[float]) -> Floats:
+        """The least that was used in windows of up to an hour, a line each."""
+        return self._short_least.extremes([int(-(-one // _SHORT_BLOCK)) + 1 for one in windows])
+
+    def short_peaks(self, blocks_ago: Sequence[int]) -> Floats:
+        """The peaks of 5-minute blocks of the clock, up to a day ago, a line each; 0 is the one that runs."""
+        return self._day.at(blocks_ago)
+
+    def hour_peaks(self, hours_ago: Sequence[int]) -> Floats:
+        """The peaks of hours of the clock, a line each; 0 is the one that runs."""
+        return self._hours.at(hours_ago)
+
+    def guarded(self, windows: Sequence[float]) -> Floats:
+        """The windows' peaks; after a drop the day's, until a full hour is above 0.9 of it again."""
+        *peaks, day = self.peaks([*windows, DAY])
+        is_back = self.leasts([HOUR])[0] > _BACK_UP * day
+        return np.where(is_back, np.stack(peaks), np.fmax(np.stack(peaks), day))

@@ -1,0 +1,130 @@
+"""What a running job will need next, from earlier runs of the same job.
+
+Owns three answers, from the most to the least known. Where at least five runs were seen: the largest growth that
+followed on the nearest states of earlier runs. Where a state is unlike all of them: what earlier runs used at that
+time of their life, at the least a quarter more than now. Where fewer runs were seen: what was asked for during the
+first minutes, then half as much again as the peak so far, and not more than was asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from recommender.histogram import Floats
+
+ENOUGH_RUNS: Final = 5
+
+_MOST_RUNS: Final = 20
+_STATES_PER_RUN: Final = 800
+_NEIGHBOURS: Final = 40
+_PROBES: Final = 200
+_HORIZON: Final = 20.0
+"""A size has to hold until the next one is in force."""
+_ENVELOPE_HORIZON: Final = 60.0
+_START: Final = 20.0
+_START_MARGIN: Final = 0.15
+_MARGIN: Final = 0.12
+_LEAST_ROOM: Final = 0.08
+"""Room above use, as a fraction of what the job's runs peak at: a quiet phase may end at any time."""
+_NOVEL_MARGIN: Final = 0.25
+_FIRST_RUN_HOLD: Final = 120.0
+_FIRST_RUN_FACTOR: Final = 1.5
+_LAGS: Final = ((2.0, 4.0), (10.0, 2.0), (30.0, 1.5), (120.0, 1.0))
+"""Seconds back, and how much the slope since then weighs in the distance between states."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage:
+    """The memory of one run from its start on, at even steps."""
+
+    step_seconds: float
+    memory_bytes: Floats
+
+
+class EarlierRuns:
+    """What the runs of a job have shown; made once for a new run of it."""
+
+    def __init__(self, runs: Sequence[Usage]) -> None:
+        from sklearn.neighbors import KDTree
+
+        if not runs:
+            raise ValueError("there are no earlier runs to learn from")
+        self._runs = list(runs)[-_MOST_RUNS:]
+        self._duration = float(np.median([len(run.memory_bytes) * run.step_seconds for run in self._runs]))
+        self._peak = float(np.median([run.memory_bytes.max() for run in self._runs]))
+        self.highest_bytes = max(float(run.memory_bytes.max()) for run in self._runs)
+        states, growths = [], []
+        for run in self._runs:
+            some = slice(None, None, max(1, len(run.memory_bytes) // _STATES_PER_RUN))
+            states.append(self._states(run)[some])
+            growths.append(_growth(run)[some])
+        known = np.concatenate(states)
+        self._growths = np.concatenate(growths)
+        self._neighbours = min(_NEIGHBOURS, len(known))
+        self._tree: Any = KDTree(known)
+        probes = known[:: max(1, len(known) // _PROBES)]
+        spacing = self._tree.query(probes, k=self._neighbours)[0][:, -1]
+        self._novel_from = float(np.quantile(spacing, 0.95))
+
+    @property
+    def start_bytes(self) -> float:
+        """What a new run begins with."""
+        first = max(float(run.memory_bytes[: int(_START / run.step_seconds) + 1].max()) for run in self._runs)
+        return first * (1.0 + _START_MARGIN)
+
+    def sizes(self, run: Usage, places: Sequence[int]) -> Floats:
+        """What a run should have after each of the samples at these places; nothing after a place is looked at."""
+        used = run.memory_bytes[list(places)]
+        distances, nearest = self._tree.query(self._states(run)[list(places)], k=self._neighbours)
+        grown = used * np.exp(self._growths[nearest].max(axis=1)) * (1.0 + _MARGIN)
+        sizes = np.maximum(grown, used + _LEAST_ROOM * self._peak)
+        ages = np.asarray(places) * run.step_seconds
+        envelope = np.minimum(self.envelope(ages) * 1.1, self.highest_bytes * 1.15)
+        novel = np.maximum(sizes, np.maximum(envelope, used * (1.0 + _NOVEL_MARGIN)))
+        return np.asarray(np.where(distances[:, -1] > self._novel_from, novel, sizes))
+
+    def envelope(self, ages: Floats) -> Floats:
+        """The most that any earlier run used from these ages on to a minute later; 0 where all had ended."""
+        highest = np.zeros(len(ages))
+        for run in self._runs:
+            ahead = _peak_ahead(run.memory_bytes, int(_ENVELOPE_HORIZON / run.step_seconds) + 1)
+            places = (ages / run.step_seconds).astype(np.int64)
+            is_alive = places < len(ahead)
+            highest[is_alive] = np.maximum(highest[is_alive], ahead[places[is_alive]])
+        return highest
+
+    def _states(self, run: Usage) -> Floats:
+        """Where in its life a run is at each sample, seen from that sample back."""
+        level = np.log(np.maximum(run.memory_bytes, 1.0))
+        ages = np.arange(len(level)) * run.step_seconds
+        peak = np.maximum.accumulate(level)
+        usual = np.log(max(self._peak, 1.0))
+        columns = [0.3 * np.log(ages + 10.0), ages / self._duration, level - usual, peak - usual, 1.5 * (level - peak)]
+        for seconds, weight in _LAGS:
+            lag = max(1, round(seconds / run.step_seconds))
+            before = np.concatenate((np.full(min(lag, len(level)), level[0]), level[:-lag]))
+            columns.append(weight * (level - before))
+        return np.stack(columns, axis=1)
+
+
+def sizes_of_a_first_run(run: Usage, places: Sequence[int], asked_bytes: float) -> Floats:
+    """What a run of a job that is hardly known should have after the samples at these places."""
+    peaks = np.maximum.accumulate(run.memory_bytes)[list(places)]
+    ages = np.asarray(places) * run.step_seconds
+    later = np.maximum(np.minimum(peaks * _FIRST_RUN_FACTOR, asked_bytes), peaks * (1.0 + _NOVEL_MARGIN))
+    return np.where(ages < _FIRST_RUN_HOLD, np.maximum(later, asked_bytes), later)
+
+
+def _growth(run: Usage) -> Floats:
+    """The largest log growth within the horizon, of each sample; nothing grows after the end."""
+    steps = max(1, round(_HORIZON / run.step_seconds))
+    ahead = _peak_ahead(run.memory_bytes, steps + 1)
+    return np.asarray(np.log(np.maximum(ahead, 1.0) / np.maximum(run.memory_bytes, 1.0)))
+
+
+def _peak_ahead(values: Floats, steps: int) -> Floats:
+    """The maximum of each value and those after it, so many in all."""
+    padded = np.concatenate((values, np.full(steps - 1, -np.inf)))
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(padded, steps).max(axis=1))

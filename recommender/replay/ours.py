@@ -1,0 +1,128 @@
+"""Our estimators over recorded usage.
+
+Owns the ways from a panel to what is in force: peaks, quantiles of the fleet, and what the rolling replay admits; with
+the settings they are judged with, the same for every source.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from recommender.estimators.admission import HISTOGRAM, Admission, AdmissionRule
+from recommender.estimators.peaks import DAY, HOUR, WEEK, Peaks
+from recommender.estimators.quantile import QUANTILES, Features, Lessons, Models, Table, expected, is_fit_due
+from recommender.histogram import Floats
+from recommender.replay.peers import KILLED, trailing_peak
+from recommender.replay.playing import Played, UpdateRule, play
+from recommender.replay.series import Panel
+
+TIGHT: Final = AdmissionRule(counts_over=False, fleet_days=2.0, share=0.9, least_record_seconds=3 * HOUR, band=0.05)
+"""CPU: no more is left unserved than by the histogram."""
+CALM: Final = AdmissionRule(
+    fleet_days=2.0,
+    share=0.9,
+    least_record_seconds=3 * HOUR,
+    most_resizes_a_day=150.0,
+    band=0.15,
+    raise_band=0.02,
+)
+"""CPU: nor is use more often above the request, with fewer resizes."""
+MEMORY: Final = AdmissionRule(
+    counts_unserved=False,
+    counts_over=False,
+    counts_kills=True,
+    fleet_days=2.0,
+    least_record_seconds=3 * HOUR,
+    band=0.02,
+)
+"""Memory: no more kills than with the histogram's size."""
+
+_WINDOWS: Final = (HOUR, 6 * HOUR, DAY, 3 * DAY, WEEK)
+_MARGINS: Final = (1.02, 1.05, 1.1, 1.2)
+_HOLD: Final = HOUR / 2
+_BLOCK: Final = 256
+LIMIT_MARGIN: Final = 1.3
+
+
+def memory(panel: Panel, histogram: Played, rule: AdmissionRule = MEMORY) -> Played:
+    """One size for request and limit: the peaks that the rolling replay admits."""
+    levels = peaks(panel)
+    candidates = np.concatenate([levels * margin for margin in _MARGINS])
+    return admitted(panel, candidates, histogram, rule, bump=KILLED)
+
+
+def memory_apart(panel: Panel) -> tuple[Played, Played]:
+    """A request for the last hour, and a limit apart for the last week."""
+    levels = peaks(panel)
+    request = play(panel, levels[0] * _MARGINS[0], UpdateRule(band=0.01))
+    return request, play(panel, levels[len(_WINDOWS) - 1] * LIMIT_MARGIN, UpdateRule(band=0.02, bump=KILLED))
+
+
+def cpu(panel: Panel, histogram: Played, quantiles: Floats, rule: AdmissionRule) -> Played:
+    """The quantiles and peaks that the rolling replay admits."""
+    between = np.sqrt(quantiles[1:] * quantiles[:-1])
+    moving = np.concatenate((quantiles, between, quantiles[-1:] * 1.1, quantiles[-1:] * 1.25))
+    held = np.stack([trailing_peak(one, panel.steps(_HOLD)) for one in moving])
+    levels = peaks(panel)[: len(_WINDOWS)] * 1.05
+    return admitted(panel, np.concatenate((moving, held, levels)), histogram, rule)
+
+
+def admitted(panel: Panel, candidates: Floats, histogram: Played, rule: AdmissionRule, *, bump: float = 0.0) -> Played:
+    """What is in force where the rolling replay chooses at every step."""
+    columns = np.arange(len(panel.names))
+    admission = Admission(len(candidates), len(columns), rule)
+    wanted = np.full(panel.values.shape, np.nan)
+    # What the histogram has in force at the next step is what it makes of this one.
+    histograms = np.concatenate((histogram.allocated[1:], histogram.allocated[-1:]))
+    for step, used in enumerate(panel.values):
+        admission.see(used, histogram.allocated[step], panel.step_seconds)
+        admission.want(candidates[:, step])
+        choice = admission.choice()
+        wanted[step] = np.where(choice == HISTOGRAM, histograms[step], candidates[choice, step, columns])
+    return play(panel, wanted, UpdateRule(band=rule.band, raise_band=rule.raise_band, bump=bump))
+
+
+def peaks(panel: Panel) -> Floats:
+    """The peaks of all windows at each step, and after them the same with the restart guard."""
+    found = np.full((len(_WINDOWS) + 2, *panel.values.shape), np.nan)
+    seen = Peaks(len(panel.names))
+    for step, used in enumerate(panel.values):
+        seen.see(used, step * panel.step_seconds)
+        found[: len(_WINDOWS), step] = seen.peaks(_WINDOWS)
+        found[len(_WINDOWS) :, step] = seen.guarded(_WINDOWS[:2])
+    return found
+
+
+def fleet_quantiles(panel: Panel) -> Floats:
+    """What the fleet's own models expect of each next step, by quantile; NaN before there are any.
+
+    A model is fitted only with what was seen before, and speaks from then on.
+    """
+    features, lessons, models = Features(len(panel.names)), Lessons(), None
+    found = np.full((len(QUANTILES), *panel.values.shape), np.nan)
+    tables: list[Table] = []
+    fitted: float | None = None
+    for step, used in enumerate(panel.values):
+        at = step * panel.step_seconds
+        if tables:
+            lessons.take(tables[-1], panel.values[step - 1], used)
+        features.see(used, at)
+        if is_fit_due(at, fitted):
+            _speak(models, panel, tables, step, found)
+            models, fitted = lessons.fit() or models, at
+            tables = []
+        tables.append(features.table())
+        if len(tables) == _BLOCK:
+            _speak(models, panel, tables[:-1], step, found)
+            tables = tables[-1:]
+    _speak(models, panel, tables, len(panel.values), found)
+    return found
+
+
+def _speak(models: Models | None, panel: Panel, tables: list[Table], end: int, found: Floats) -> None:
+    """Write what models make of the tables of the steps before an end."""
+    if models is None or not tables:
+        return
+    steps = slice(end - len(tables), end)
+    told = expected(models, np.concatenate(tables), panel.values[steps].reshape(-1))
+    found[:, steps] = told.reshape(len(QUANTILES), len(tables), -1)
