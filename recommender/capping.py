@@ -6,7 +6,7 @@ limit, LimitRange, largest node. What Kubernetes would refuse comes last, so tha
 nothing between them, none is followed. What a pod's containers may have together is podcapping.py's matter.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from elastipod.limits import LimitRange, Quota
@@ -40,6 +40,8 @@ class Surroundings:
     holds: tuple[Hold, ...] = ()
     in_place: bool = False
     """Whether sizes move while processes run."""
+    short_runs: str = ""
+    """What runs so shortly that its usage is hardly seen; nothing where usage is seen well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class _Bound:
 
 def cap(wanted: Capped, policy: SizePolicy, shown: Container | None, around: Surroundings) -> Capped:
     """One container's recommendation within what is allowed. `shown` is the container as a live pod has it."""
-    found = replace(wanted, moves_limits=not policy.requests_only)
+    found = replace(wanted, moves_limits=False) if policy.requests_only else wanted
     least, most = {}, {}
     for resource in Resource:
         span = found.of(resource)
@@ -80,7 +82,8 @@ def cap(wanted: Capped, policy: SizePolicy, shown: Container | None, around: Sur
             found = found.withheld(Cap(resource, Reason.CONTRADICTION, span.target, by))
             continue
         caps += _told_at_start(resource, span, shown)
-        found = replace(found.with_span(resource, span), caps=(*found.caps, *caps))
+        if caps or span is not found.of(resource):
+            found = replace(found.with_span(resource, span), caps=(*found.caps, *caps))
         least[resource] = max((one.least or 0 for one in bounds if one.is_firm), default=0)
         most[resource] = min((one.most for one in bounds if one.most is not None), default=None)
     return replace(
@@ -98,8 +101,10 @@ def limit_ratio(resource: Resource, shown: Container | None) -> tuple[int, int]:
     return (limit, request) if limit and request and limit > request else (1, 1)
 
 
-def narrowest(ranges: Iterable[LimitRange], kind: str, resource: Resource) -> tuple[int | None, int | None, str]:
+def narrowest(ranges: Collection[LimitRange], kind: str, resource: Resource) -> tuple[int | None, int | None, str]:
     """The highest minimum and the lowest maximum of all LimitRanges for one kind, and whose they are."""
+    if not ranges:
+        return None, None, ""
     items = [(item, one.name) for one in ranges for item in one.items if item.type == kind]
     lows = [(amount, name) for item, name in items if (amount := resource.of(item.min)) is not None]
     highs = [(amount, name) for item, name in items if (amount := resource.of(item.max)) is not None]
@@ -136,13 +141,20 @@ def _withheld(
 
 
 def _bounds(resource: Resource, policy: SizePolicy, shown: Container | None, around: Surroundings) -> Iterator[_Bound]:
-    """What each says, in the order in which they are heard."""
+    """What each says who says something, in the order in which they are heard."""
+    return (one for one in _said(resource, policy, shown, around) if one.least is not None or one.most is not None)
+
+
+def _said(resource: Resource, policy: SizePolicy, shown: Container | None, around: Surroundings) -> Iterator[_Bound]:
     raised = Reason.RAISED_TO_MIN
     least, most = resource.of(policy.min_allowed), resource.of(policy.max_allowed)
     if least is None:
         floor = resource.of(around.floor)
         yield _Bound("the recommender's floor", floor, None, Reason.RAISED_TO_FLOOR, Reason.RAISED_TO_FLOOR)
     yield from _kept_at_start(resource, policy, shown, around)
+    if around.short_runs and shown is not None:
+        asked = resource.of(shown.requests)
+        yield _Bound(around.short_runs, asked, None, Reason.TOO_SHORT_TO_SEE, Reason.TOO_SHORT_TO_SEE)
     yield _Bound("containerPolicies", least, most, raised, Reason.CAPPED_BY_MAX)
     cluster = resource.of(around.most)
     yield _Bound("the recommender's maximum", None, cluster, raised, Reason.CAPPED_BY_GLOBAL_MAX)
@@ -189,6 +201,6 @@ def _within(resource: Resource, span: Range, bounds: Iterable[_Bound], caps: lis
             reason = one.raised if result.target > span.target else one.capped
             caps.append(Cap(resource, reason, result.target, one.by))
         span = result
-        if one.capped is Reason.CAPPED_BY_NODE and one.most is not None:
-            span = replace(span, uncapped=min(span.uncapped, one.most))
+        if one.capped is Reason.CAPPED_BY_NODE and one.most is not None and span.uncapped > one.most:
+            span = replace(span, uncapped=one.most)
     return span

@@ -42,6 +42,8 @@ class Facts:
     """What in the spec could not be followed."""
     rivals: tuple[str, ...] = ()
     """Others of ours that name the same target."""
+    short_runs: str = ""
+    """What runs so shortly that its usage is hardly seen."""
     notes: tuple[str, ...] = ()
     """What else a reader should know of a recommendation."""
     caps: tuple[tuple[str, Cap], ...] = ()
@@ -110,6 +112,8 @@ def _provided(facts: Facts) -> Condition:
         reason, message = Reason.NO_PODS_MATCHED, "No pods match this VPA object"
     elif facts.is_off:
         reason, message = Reason.MODE_OFF, "the resourcePolicy's mode is Off for all of its containers"
+    elif facts.short_runs:
+        reason, message = Reason.TOO_SHORT_TO_SEE, f"{Reason.TOO_SHORT_TO_SEE.explanation}: {facts.short_runs}"
     elif facts.caps:
         reason, message = facts.caps[-1][1].reason, _caps(facts)[:1000]
     else:

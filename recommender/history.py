@@ -80,6 +80,8 @@ class History:
         self._free_rows: list[int] = []
         self.first_sample_at = np.zeros(0)
         self.last_sample_at = np.zeros(0)
+        self.heard_at = np.zeros((0, 2))
+        """The newest sample of CPU and of memory, each by itself."""
         self.samples: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.oom_floor = np.zeros(0)
         self.memory_interval = np.zeros(0)
@@ -137,6 +139,7 @@ class History:
             more = grown - len(self.samples)
             self.first_sample_at = np.pad(self.first_sample_at, (0, more), constant_values=np.nan)
             self.last_sample_at = np.pad(self.last_sample_at, (0, more), constant_values=np.nan)
+            self.heard_at = np.pad(self.heard_at, ((0, more), (0, 0)), constant_values=np.nan)
             self.samples = np.pad(self.samples, (0, more))
             self.oom_floor = np.pad(self.oom_floor, (0, more))
             self.memory_interval = np.pad(
@@ -156,7 +159,7 @@ class History:
             del self._containers[key.workload]
         self.cpu.clear(row)
         self.memory.clear(row)
-        self.first_sample_at[row] = self.last_sample_at[row] = np.nan
+        self.first_sample_at[row] = self.last_sample_at[row] = self.heard_at[row] = np.nan
         self.samples[row] = 0
         self.oom_floor[row] = 0.0
         self.memory_interval[row] = self._settings.memory_interval_seconds
@@ -207,6 +210,7 @@ class History:
         self.cpu.add(counted, cpu_cores[has_cpu], np.full(len(counted), self._settings.cpu_sample_weight), at)
         np.add.at(self.samples, counted, 1)
         self._add_memory(instances[has_memory], memory_bytes[has_memory], now)
+        self.heard_at[counted, 0] = self.heard_at[rows[has_memory], 1] = now
         touched: Ints = rows[has_cpu | has_memory]
         self.first_sample_at[touched] = np.fmin(self.first_sample_at[touched], now)
         self.last_sample_at[touched] = np.fmax(self.last_sample_at[touched], now)
@@ -330,6 +334,7 @@ class History:
             self.memory.load(row, saved.memory)
         self.first_sample_at[row] = np.nan if saved.first_sample_at is None else saved.first_sample_at
         self.last_sample_at[row] = np.nan if saved.last_sample_at is None else saved.last_sample_at
+        self.heard_at[row] = self.last_sample_at[row]
         self.samples[row] = saved.samples
         self._oom[row] = saved.oom
         self.oom_floor[row] = saved.oom.floor_bytes

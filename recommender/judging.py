@@ -20,6 +20,7 @@ from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates
 from recommender.explaining import explain_container
+from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
 from recommender.podcapping import cap_pod
@@ -64,8 +65,8 @@ class Judgement:
         self.quotas: dict[str, tuple[Quota, ...]] = {}
         self.holds: dict[Workload, tuple[Hold, ...]] = {}
         self.estimates: Estimates | None = None
-        self.is_lost = np.zeros(0, dtype=bool)
-        """Rows with running pods and no usable sample for too long."""
+        self.lost = np.zeros(0, dtype=np.int64)
+        """Rows with running pods and no usable sample for too long: 1 of CPU, 2 of memory, 3 of either."""
         self.source_problem = ""
         """Why no usage arrives, where none does."""
         self.fetching: set[Workload] = set()
@@ -104,14 +105,14 @@ class Judgement:
                 found.append(explain_container(name, row, self._history, estimates, capped, now))
         return found
 
-    def lost(self, now: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """What `is_lost` is now."""
+    def lost_now(self, now: float) -> Ints:
+        """What `lost` is now."""
         size = self._history.size
-        live_since = self._members.live_since()
-        heard = np.fmax(self._history.last_sample_at[:size], live_since)
+        live_since = self._members.live_since()[:, np.newaxis]
         with np.errstate(invalid="ignore"):
-            lost: np.ndarray[Any, np.dtype[np.bool_]] = now - heard > self._settings.metrics_lost_seconds
-        return lost & ~np.isnan(live_since)
+            is_lost = now - np.fmax(self._history.heard_at[:size], live_since) > self._settings.metrics_lost_seconds
+        found: Ints = (is_lost & ~np.isnan(live_since)) @ np.array([1, 2])
+        return found
 
     def _containers(self, known: Known, target: Workload) -> tuple[Capped, ...]:
         if not known.is_loaded:
@@ -122,6 +123,7 @@ class Judgement:
             quotas=self.quotas.get(target.namespace, ()),
             holds=self.holds.get(target, ()),
             in_place=known.claim.in_place,
+            short_runs=self._short_runs(target),
         )
         living = [pod for pod in self._members.pods(target) if not pod.is_terminal]
         shown = self._members.containers(target)
@@ -184,8 +186,15 @@ class Judgement:
             problems=tuple(problems),
             rivals=rivals,
             notes=tuple(notes),
+            short_runs="" if target is None else self._short_runs(target),
             caps=tuple((one.container, why) for one in known.containers for why in one.caps),
         )
+
+    def _short_runs(self, target: Workload) -> str:
+        longest = self._members.longest_run_seconds(target)
+        # A rate takes two samples.
+        is_short = longest is not None and longest < 2 * self._settings.metrics_resolution_seconds
+        return f"runs of {longest:.0f} s at most" if is_short else ""
 
     def _rows(self, target: Workload) -> list[int]:
         size = 0 if self.estimates is None else len(self.estimates.confidence)
@@ -202,13 +211,20 @@ class Judgement:
         return f"past usage can not be read {problem}" if problem else "past usage is being read"
 
     def _lost_since(self, rows: list[int]) -> str:
-        lost = [row for row in rows if row < len(self.is_lost) and self.is_lost[row]]
-        if not lost:
+        """What is not heard of any more and since when, each resource by itself."""
+        codes = {row: int(self.lost[row]) for row in rows if row < len(self.lost) and self.lost[row]}
+        if not codes:
             return ""
-        heard = [float(self._history.last_sample_at[row]) for row in lost]
-        known = [at for at in heard if not math.isnan(at)]
+        common = 0
+        for code in codes.values():
+            common |= code
+        heard = [
+            self._history.heard_at[row, place] for row, code in codes.items() for place in (0, 1) if code >> place & 1
+        ]
+        known = [float(at) for at in heard if not math.isnan(at)]
         since = f"since {to_rfc3339(min(known))}" if known else "since the pods started"
-        return f"no usage sample {since}" + (f": {self.source_problem}" if self.source_problem else "")
+        what = ("", "cpu", "memory", "usage")[common]
+        return f"no {what} sample {since}" + (f": {self.source_problem}" if self.source_problem else "")
 
 
 def _kept(before: ContainerRecommendation | None, fresh: Capped, oom_floor: float) -> Capped:

@@ -63,6 +63,11 @@ class Membership:
         member = self._members.get(pod_key)
         return None if member is None else member.workload
 
+    def node(self, namespace: str, pod: str) -> str:
+        """Where a pod runs; nothing where that is not known."""
+        member = self._members.get(f"{namespace}/{pod}")
+        return "" if member is None else member.pod.node_name
+
     def resolve(self, pod: Pod) -> Workload:
         """The workload of a pod, whether or not it is among those known."""
         return self._choose(workloads(pod, self._owned))
@@ -96,6 +101,19 @@ class Membership:
         if not found:
             found = dict.fromkeys(self._history.containers(workload))
         return found
+
+    def longest_run_seconds(self, workload: Workload) -> float | None:
+        """Of the pods that were to end and did, the longest; None where none is known."""
+        runs = [
+            container.termination.finished_at - container.termination.started_at
+            for pod in self.pods(workload)
+            if pod.is_terminal and pod.restart_policy != "Always"
+            for container in pod.sized_containers
+            if container.termination is not None
+            and container.termination.finished_at is not None
+            and container.termination.started_at is not None
+        ]
+        return max(runs, default=None)
 
     def requests(self) -> Floats:
         """Per row: least and most cores, least and most bytes that living pods ask; NaN where none asks."""

@@ -60,7 +60,7 @@ def _bounds(resource: Resource, around: Surroundings, pods: Sequence[Pod]) -> It
 
 def _quota_bounds(resource: Resource, around: Surroundings, pods: Sequence[Pod]) -> Iterator[_PodBound]:
     """An equal share of what these pods hold of a quota and of what it has left. No quota asks them to shrink."""
-    if not pods:
+    if not pods or not around.quotas:
         return
     for kind, amount_of in (("requests", _requests), ("limits", _limits)):
         key = f"{kind}.{resource}"
@@ -128,11 +128,11 @@ def _raised(
 
 def _sum(
     resource: Resource, containers: Sequence[Capped], shown: Sequence[Container], *, is_of_limits: bool
-) -> Fraction:
+) -> Fraction | int:
     """What the containers ask together, or would have as limits; those that are not sized as they are."""
     spans = {one.container: (one, span) for one in containers if (span := one.of(resource)) is not None}
     by_name = {one.name: one for one in shown}
-    total = Fraction(0)
+    total: Fraction | int = 0
     for name in {*spans, *by_name}:
         container = by_name.get(name)
         request = 0 if container is None else resource.of(container.requests) or 0

@@ -35,6 +35,9 @@ class Range:
 
     def between(self, least: int, most: int | None) -> "Range":
         """Within limits; where they contradict each other, the upper one holds."""
+        highest = self.target if self.upper is None else self.upper
+        if least <= self.lower and (most is None or highest <= most):
+            return self
 
         def clamp(amount: int) -> int:
             amount = max(amount, least)

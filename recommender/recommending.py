@@ -18,6 +18,7 @@ from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
 from recommender.capping import Hold
 from recommender.claims import Claim
+from recommender.clocks import skewed_nodes
 from recommender.estimators.histogram import estimate
 from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
@@ -58,6 +59,8 @@ class Recommendations:
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
         self._by_workload: dict[Workload, set[str]] = {}
+        self.clocks: dict[str, float] = {}
+        """Nodes whose clocks are off, and how far they are ahead."""
         self._was_confident = np.zeros(0, dtype=bool)
         self._dirty: set[str] = set()
         self._moved: set[str] = set()
@@ -196,6 +199,8 @@ class Recommendations:
 
     def learn(self, samples: list[UsageSample], now: float) -> None:
         """Count what was used."""
+        if samples:
+            self.clocks = skewed_nodes(samples, now, lambda one: self.members.node(one.namespace, one.pod))
         place = self.members.place
         places = np.array([place(one.namespace, one.pod, one.container) for one in samples], dtype=np.int64)
         known = np.flatnonzero(places >= 0)
@@ -240,11 +245,11 @@ class Recommendations:
         self.judgement.estimates = found = estimate(self.history, self._settings)
         moved = self._published.moved(found, self.members.requests())
         is_confident = found.confidence >= self._settings.enough_confidence
-        is_lost = self.judgement.lost(now)
+        lost = self.judgement.lost_now(now)
         size = self.history.size
         moved |= is_confident != np.pad(self._was_confident, (0, size - len(self._was_confident)))
-        moved |= is_lost != np.pad(self.judgement.is_lost, (0, size - len(self.judgement.is_lost)))
-        self._was_confident, self.judgement.is_lost = is_confident, is_lost
+        moved |= lost != np.pad(self.judgement.lost, (0, size - len(self.judgement.lost)))
+        self._was_confident, self.judgement.lost = is_confident, lost
         rows = np.flatnonzero(moved)
         for row in rows.tolist():
             key = self.history.key(row)
@@ -307,6 +312,11 @@ class Recommendations:
             "autoscalers": keys,
             "containers": self.judgement.explain(workload, claims, now),
             "problems": [problem for known in claims for problem in known.claim.problems],
+            "clocks": {
+                node: round(self.clocks[node])
+                for node in sorted({pod.node_name for pod in self.members.pods(workload)})
+                if node in self.clocks
+            },
             "metrics": self.judgement.source_problem or "arriving",
             "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),
         }

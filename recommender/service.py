@@ -76,6 +76,9 @@ class Recommender:
         self._urgent: set[str] = set()
         self._saved_at: dict[ContainerKey, float] = {}
         self._due: set[ContainerKey] = set()
+        self._skewed: set[str] = set()
+        self._waiting: dict[str, float] = {}
+        """Since when claims have had something to be written."""
         self._failed = asyncio.Event()
         self._failures = 0
         self._bad_values = self._bad_entries = 0
@@ -84,6 +87,9 @@ class Recommender:
         self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
         self._checkpoint_writes = metrics.counter("recommender_checkpoint_writes", "Checkpoints written", "outcome")
         self._samples = metrics.gauge("recommender_samples", "Usage samples since the start", "outcome")
+        self._advice_age = metrics.gauge(
+            "recommender_advice_age_seconds", "How long the oldest advice waits to be written"
+        )
         self._containers = metrics.gauge("recommender_containers", "Containers with a history")
         self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
 
@@ -115,6 +121,7 @@ class Recommender:
             return known.decide(now)
 
         dirty = await asyncio.to_thread(think) if self._in_thread else think()
+        self._tell_clocks()
         self._count(reading, kills)
         await self._write_statuses(dirty, now)
         await self._save_checkpoints(now)
@@ -265,8 +272,20 @@ class Recommender:
         self.recommendations.judgement.source_problem = ""
         return reading
 
+    def _tell_clocks(self) -> None:
+        """Name each node whose clock is off, once."""
+        for node, ahead in self.recommendations.clocks.items():
+            if node not in self._skewed:
+                log.warning(
+                    "a node's clock is off; its samples count by when they arrive",
+                    node=node,
+                    ahead_seconds=round(ahead),
+                )
+        self._skewed = set(self.recommendations.clocks)
+
     async def _write_statuses(self, dirty: set[str], now: float) -> None:
         writes: list[Coroutine[Any, Any, None]] = []
+        self._waiting = {key: self._waiting.get(key, now) for key in dirty}
         for key in sorted(dirty):
             claim = self.recommendations.claim(key)
             if claim is None:
@@ -281,6 +300,7 @@ class Recommender:
                 continue
             writes.append(self._write_status(key, claim, status, now))
         await self._all(writes)
+        self._advice_age.set(now - min(self._waiting.values(), default=now))
 
     async def _write_status(self, key: str, claim: Claim, status: AutoscalerStatus, now: float) -> None:
         try:
@@ -315,6 +335,7 @@ class Recommender:
         self._done(key)
 
     def _done(self, key: str) -> None:
+        self._waiting.pop(key, None)
         self._urgent.discard(key)
         self.recommendations.settled(key)
 

@@ -15,6 +15,7 @@ from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, DEPLOYMENTS, NODE
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store
+from elastipod.telemetry import Metrics
 from recommender.samples import UsageSample
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
@@ -179,12 +180,23 @@ class World:
             for one in status.conditions or []
         }
 
+    def measured(self, name: str) -> float | None:
+        """A metric without labels."""
+        return self.metrics.registry.get_sample_value(f"elastipod_recommender_{name}")
+
     async def checkpoint(self, name: str = "vpa-app") -> Checkpoint:
         return msgspec.json.decode(await self.connection.get(CHECKPOINTS, "default", name), type=Checkpoint)
 
     def _new(self) -> Recommender:
+        self.metrics = Metrics()
         return Recommender(
-            self.connection, self.clock, self.settings, source=self.usage, past=self.past, in_thread=self.in_thread
+            self.connection,
+            self.clock,
+            self.settings,
+            source=self.usage,
+            past=self.past,
+            metrics=self.metrics,
+            in_thread=self.in_thread,
         )
 
     async def _stop(self) -> None:
