@@ -1,4 +1,4 @@
-"""The actuator's node side as a process, with an API server of a few lines: for the machine.
+"""The actuator's node side as a process, with an API server and a kubelet of a few lines: for the machine.
 
 `python -m tests.node.agent STATE GROUP LIMIT OPTIONS`, OPTIONS a JSON object: api ("yes", "silent", "no"), room (bool),
 gap (fraction), ceiling (bytes). Writes what happened to STATE/told, one line each.
@@ -7,8 +7,8 @@ gap (fraction), ceiling (bytes). Writes what happened to STATE/told, one line ea
 import json
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from actuator.budget import NodeBudget
 from actuator.cgroupfs import CgroupFs
@@ -37,20 +37,27 @@ def main() -> None:
     watcher = Watcher(KernelMemory(CgroupFs()), rules, NodeBudget(reserve), SystemClock(), Heartbeat(state))
     told = (state / "told").open("a", buffering=1)
 
+    ceiling = options.get("ceiling", 8 * limit)
+    pod = group.rpartition("/")[0]
+    target = Target("k", "1", "c", "c", pod, group, limit, ceiling, limit, 5.0, is_leased=is_leased)
+
+    def answer(key: str, asked: int) -> None:
+        if options.get("api", "yes") == "no":
+            watcher.answer(key, Refused(Reason.REFUSED))
+        else:
+            watcher.answer(key, Accepted(asked))
+            watcher.add(replace(target, spec_bytes=asked, in_force_bytes=asked))
+
     def on_outcome(key: str, outcome: Outcome) -> None:
         told.write(f"{_name(outcome)}\n")
         if isinstance(outcome, AskApi) and options.get("api", "yes") != "silent":
-            yes = options.get("api", "yes") == "yes"
-            answer: Any = Accepted(outcome.limit_bytes) if yes else Refused(Reason.REFUSED)
-            threading.Timer(API_SECONDS, watcher.answer, (key, answer)).start()
+            threading.Timer(API_SECONDS, answer, (key, outcome.limit_bytes)).start()
         if isinstance(outcome, Watched):
             (state / "ready").touch()
 
     watcher.on_outcome = on_outcome
     watcher.start()
-    ceiling = options.get("ceiling", 8 * limit)
-    pod = group.rpartition("/")[0]
-    watcher.add(Target("k", "1", "c", "c", pod, group, limit, ceiling, limit, 5.0, is_leased=is_leased))
+    watcher.add(target)
     watcher.complete()
     threading.Event().wait()
 
