@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("recommender", "upstream", "listing", "updater", "resizes", "admission", "actuator", "simulation")
+NAMES = ("recommender", "history", "upstream", "listing", "updater", "resizes", "admission", "actuator", "simulation")
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Eight days of usage of many containers, from a real Prometheus into histories.
 
-The floor is fetching the same bytes, by the same questions and as many at once, and throwing them away, in the same run.
+The floor is fetching the same bytes, by the same questions and as many at once, and throwing them away, in one run.
 Needs prometheus and promtool. Series are five minutes apart, as far as the history's own step.
 Exit 1 where a promise is missed.
 """
@@ -44,7 +44,7 @@ ROUNDS = 3
 class Ignored(Elements[Any]):
     """An answer that nobody reads."""
 
-    def feed(self, chunk: bytes) -> Iterator[Any]:
+    def feed(self, _chunk: bytes) -> Iterator[Any]:
         return iter(())
 
     def close(self) -> tuple[list[Any], Envelope]:

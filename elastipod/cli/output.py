@@ -1,11 +1,12 @@
-"""Printing results: as a table for people, as JSON or YAML for programs.
+"""Printing results: as a table for people, as JSON, YAML or CSV for programs.
 
 Owns layout and escaping: what comes from the cluster can not move the cursor or colour the terminal.
 """
 
+import csv
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import yaml
@@ -41,3 +42,35 @@ def print_facts(facts: Any, output: Output) -> None:
         sys.stdout.write(yaml.safe_dump(facts, sort_keys=False, allow_unicode=False))
     else:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+
+
+def print_csv(rows: Sequence[dict[str, Any]]) -> None:
+    """Rows with a line of headings; what is nested gets a column for each part."""
+    flat = [_flat(row) for row in rows]
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+
+
+def change(one: int | None, other: int | None, show: Callable[[int], str], between: str = " -> ") -> str:
+    """Two amounts beside each other; nothing where neither is known."""
+    if one is None and other is None:
+        return ""
+    return f"{'-' if one is None else show(one)}{between}{'-' if other is None else show(other)}"
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}_{part}": one for part, one in value.items()}
+        else:
+            flat[name] = _cell(value)
+    return flat
+
+
+def _cell(value: Any) -> Any:
+    """A text that a spreadsheet does not take for a formula."""
+    text = shown(value) if isinstance(value, str) else value
+    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@") else text

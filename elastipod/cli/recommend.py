@@ -1,11 +1,16 @@
 """`elastipod recommend`: what each container has, and what it is recommended.
 
-Owns the rows of that table. It shows what the recommender wrote; it recommends nothing itself.
+Owns the verb, and the rows of what the recommender wrote. With a Prometheus nothing has to be installed: surveying.py
+makes the rows then.
 """
 
 import asyncio
+import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
 
 from elastipod.api import Autoscaler, ContainerRecommendation, ResourceList, resources
 from elastipod.cli.cluster import Picture, read_picture
@@ -15,27 +20,60 @@ from elastipod.cli.options import (
     KubeconfigOption,
     NamespaceOption,
     Output,
-    OutputOption,
     SelectorOption,
     connect,
 )
-from elastipod.cli.output import print_rows
+from elastipod.cli.output import change, print_csv, print_rows
+from elastipod.cli.patches import patches
 from elastipod.pods import Container, Pod
 from elastipod.quantities import QuantityError, Resources, format_cpu, show_memory
 
 _COLUMNS: Final = ("namespace", "workload", "container", "pods", "cpu", "memory", "mode", "confidence")
 _WIDE: Final = ("cpu_bounds", "memory_bounds", "autoscaler", "message")
+_SURVEY_COLUMNS: Final = ("namespace", "workload", "container", "pods", "cpu", "memory", "confidence", "reason")
+_SURVEY_WIDE: Final = ("days", "cpu_bounds", "memory_bounds", "message")
+
+
+class Listing(StrEnum):
+    """How recommendations are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+    PATCH = "patch"
 
 
 def recommend(
     namespace: NamespaceOption = None,
     all_namespaces: AllNamespacesOption = False,
     selector: SelectorOption = "",
-    output: OutputOption = Output.TABLE,
+    output: Annotated[
+        Listing, typer.Option("--output", "-o", help="How to print it; patch: of workloads' templates, to be applied.")
+    ] = Listing.TABLE,
     context: ContextOption = None,
     kubeconfig: KubeconfigOption = None,
+    prometheus: Annotated[
+        str,
+        typer.Option(
+            help="The address of a Prometheus with the cluster's usage: recommends from it with nothing installed, in "
+            "all namespaces or the one named. With --context or --kubeconfig pods and sizes are the cluster's own. "
+            "Credentials are settings of the recommender, as ELASTIPOD_PROMETHEUS_TOKEN in the environment."
+        ),
+    ] = "",
+    config: Annotated[
+        str | None, typer.Option(help="With --prometheus: a YAML file with settings of the recommender.")
+    ] = None,
 ) -> None:
     """Show what each container requests and what it is recommended."""
+    if prometheus:
+        from elastipod.cli.surveying import survey_rows
+
+        where = None if all_namespaces else namespace
+        rows = survey_rows(prometheus, where, selector, config, kubeconfig, context)
+        _print(rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE)
+        return
 
     async def read() -> Picture:
         async with connect(kubeconfig, context) as client:
@@ -44,7 +82,16 @@ def recommend(
             )
 
     picture = asyncio.run(read())
-    print_rows(list(recommendation_rows(picture, only_matched=bool(selector))), _COLUMNS, output, wide=_WIDE)
+    _print(list(recommendation_rows(picture, only_matched=bool(selector))), output, _COLUMNS, _WIDE)
+
+
+def _print(rows: list[dict[str, Any]], output: Listing, columns: tuple[str, ...], wide: tuple[str, ...]) -> None:
+    if output is Listing.CSV:
+        print_csv(rows)
+    elif output is Listing.PATCH:
+        sys.stdout.writelines(patches(rows))
+    else:
+        print_rows(rows, columns, Output(output), wide=wide)
 
 
 def recommendation_rows(picture: Picture, *, only_matched: bool = False) -> Iterator[dict[str, Any]]:
@@ -71,7 +118,7 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
     target = autoscaler.spec.target_ref
     conditions = {found.type: found for found in (autoscaler.status and autoscaler.status.conditions) or []}
     low = conditions.get("LowConfidence")
-    has = _requests_now(pods, one.container_name) if one else Resources()
+    has, limits = _sizes_now(pods, one.container_name) if one else (Resources(), Resources())
     is_recommended = one is not None
     one = one or ContainerRecommendation()
     wants, lower, upper = _read(one.target), _read(one.lower_bound), _read(one.upper_bound)
@@ -80,10 +127,10 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
         "workload": f"{target.kind}/{target.name}" if target else "",
         "container": one.container_name,
         "pods": len(pods),
-        "cpu": _change(has.cpu_millicores, wants.cpu_millicores, format_cpu),
-        "memory": _change(has.memory_bytes, wants.memory_bytes, show_memory),
-        "cpu_bounds": _change(lower.cpu_millicores, upper.cpu_millicores, format_cpu, between=" to "),
-        "memory_bounds": _change(lower.memory_bytes, upper.memory_bytes, show_memory, between=" to "),
+        "cpu": change(has.cpu_millicores, wants.cpu_millicores, format_cpu),
+        "memory": change(has.memory_bytes, wants.memory_bytes, show_memory),
+        "cpu_bounds": change(lower.cpu_millicores, upper.cpu_millicores, format_cpu, between=" to "),
+        "memory_bounds": change(lower.memory_bytes, upper.memory_bytes, show_memory, between=" to "),
         "mode": autoscaler.spec.update_policy.update_mode or "" if autoscaler.spec.update_policy else "",
         "confidence": "" if not is_recommended else "low" if low is not None and low.status == "True" else "enough",
         "autoscaler": autoscaler.metadata.name,
@@ -94,18 +141,19 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
             )
         ),
         "requests": {"cpu_millicores": has.cpu_millicores, "memory_bytes": has.memory_bytes},
+        "limits": {"cpu_millicores": limits.cpu_millicores, "memory_bytes": limits.memory_bytes},
         "target": {"cpu_millicores": wants.cpu_millicores, "memory_bytes": wants.memory_bytes},
     }
 
 
-def _requests_now(pods: list[Pod], container: str) -> Resources:
-    """The largest request of that container among the pods that are alive."""
-    largest = Resources()
+def _sizes_now(pods: list[Pod], container: str) -> tuple[Resources, Resources]:
+    """The largest request and the largest limit of that container among the pods that are alive."""
+    requests = limits = Resources()
     for pod in pods:
         found: Container | None = None if pod.is_terminal else pod.container(container)
         if found is not None:
-            largest = largest.largest(found.requests)
-    return largest
+            requests, limits = requests.largest(found.requests), limits.largest(found.limits)
+    return requests, limits
 
 
 def _read(amounts: ResourceList | None) -> Resources:
@@ -113,9 +161,3 @@ def _read(amounts: ResourceList | None) -> Resources:
         return resources(amounts)
     except QuantityError:
         return Resources()
-
-
-def _change(one: int | None, other: int | None, show: Any, between: str = " -> ") -> str:
-    if one is None and other is None:
-        return ""
-    return f"{'-' if one is None else show(one)}{between}{'-' if other is None else show(other)}"

@@ -59,7 +59,7 @@ class Elements(Generic[T]):
         """The list begins after `opening`; each element ends with `ending`."""
         self._opening = opening
         self._ending = ending
-        self._decoder = decoder
+        self.decoder = decoder
         self._head = b""
         self._rest = b""
         self._begin = b""
@@ -115,7 +115,7 @@ class Elements(Generic[T]):
         joined = [*self._held, whole[1:] if self._held else whole]
         for parts in ((whole,), joined) if self._held else (joined,):
             try:
-                element = self._decoder.decode(b",{".join(parts))
+                element = self.decoder.decode(b",{".join(parts))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 continue
             self.bad += len(parts) < len(joined)

@@ -47,7 +47,7 @@ def discover(client: PrometheusClient, at: float, job: str = "") -> Found:
     selecting = [_selecting(client, metric, at, job, problems) for metric in (CPU, MEMORY)]
     states = next((names for names in KNOWN_NAMES if _count(client, f'{POD_OWNER}{{{names.pod}!=""}}', at)), None)
     if states is None:
-        problems.append(f"{POD_OWNER} is not there (kube-state-metrics), so pods that are gone are matched by name")
+        problems.append(f"{POD_OWNER} is not there (kube-state-metrics), so pods are matched by name")
     closed = client.numbers(CLOSED_PROBE, at // 60 * 60)
     return Found(selecting[0], selecting[1], states, bool(closed) and closed[0][1] == _CLOSED, tuple(problems))
 

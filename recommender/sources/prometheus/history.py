@@ -5,6 +5,7 @@ still have.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 from elastipod.pods import ContainerKey
@@ -57,14 +58,14 @@ class PrometheusHistory:
 
 
 def wanted_instances(
-    instances: set[Instance], requests: list[HistoryRequest], owners: Owners
+    instances: Mapping[Instance, int], requests: list[HistoryRequest], owners: Owners
 ) -> dict[Instance, Wanted]:
     """Which instances are of the workloads asked about. A pod that is alive is known; others are matched."""
     by_workload = {request.workload: request for request in requests}
     living = {(one.workload.namespace, pod): one for one in requests for pod in one.pods}
     matching = Matching(by_workload, owners)
     wanted: dict[Instance, Wanted] = {}
-    for instance in instances:
+    for instance, series in instances.items():
         request = living.get((instance.namespace, instance.pod))
         if request is None:
             workload = matching.of(instance.namespace, instance.pod)
@@ -72,7 +73,7 @@ def wanted_instances(
         if request is not None and instance.container in request.containers:
             key = ContainerKey(request.workload, instance.container)
             uid = request.pods.get(instance.pod, "")
-            wanted[instance] = Wanted(key, request.containers[instance.container], uid)
+            wanted[instance] = Wanted(key, request.containers[instance.container], uid, series)
     return wanted
 
 

@@ -84,5 +84,5 @@ class PrometheusSource:
             else:
                 reading.bad_values += 1
 
-        self._client.instant(query, now, take)
+        self._client.instant(selecting.by_container(query), now, take)
         return found

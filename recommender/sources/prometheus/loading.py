@@ -4,6 +4,7 @@ Owns the order of questions: what there was, then shard by shard, a few at a tim
 shard that can not be had whole is left out and told: what is absent lowers nothing. Blocks, so it runs in a thread.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ _MOST_ERRORS: Final = 3
 """So many parts that fail one after the other tell of a server that is down."""
 _LEAST_RATE_SECONDS: Final = 240
 """A rate needs two samples, and they are up to two minutes apart."""
+_CROWD: Final = 8
+"""Series of one container; of more the server makes one, which costs it several times as much."""
 _SPARE_ROWS: Final = 64
 _MOST_INSTANCES: Final = 1_000_000
 _LEEWAY: Final = 1.25
@@ -57,6 +60,8 @@ class Wanted:
     key: ContainerKey
     unknown: Unknown
     living_uid: str = ""
+    series: int = 1
+    """How many there are of it: one for each run of the container, and for each way it is scraped."""
 
 
 @dataclass(slots=True)
@@ -77,20 +82,12 @@ class HistoryLoader:
         self._client = client
         self._settings = settings
 
-    def instances(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> set[Instance]:
-        """The instances there were in a time, gone ones too. Raises PrometheusError."""
-        instances: set[Instance] = set()
+    def instances(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> Counter[Instance]:
+        """The instances there were in a time, gone ones too, and their numbers of series. Raises PrometheusError."""
+        instances: Counter[Instance] = Counter()
         for selecting, metric in ((found.cpu, CPU), (found.memory, MEMORY)):
-            if selecting is None:
-                continue
-
-            def take(labels: dict[str, str], selecting: Selecting = selecting) -> None:
-                instance = instance_of(labels, selecting.names)
-                if instance is not None and len(instances) < _MOST_INSTANCES:
-                    instances.add(instance)
-
-            selector = selecting.series(metric, Shard(tuple(sorted(namespaces))))
-            self._client.label_sets(selector, span.start - span.step, span.end, take)
+            if selecting is not None:
+                instances |= self._counted(selecting, selecting.series(metric, Shard(tuple(sorted(namespaces)))), span)
         return instances
 
     def owners(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> Owners:
@@ -167,6 +164,17 @@ class HistoryLoader:
             raise errors[-1]
         return loaded
 
+    def _counted(self, selecting: Selecting, selector: str, span: Span) -> Counter[Instance]:
+        counts: Counter[Instance] = Counter()
+
+        def take(labels: dict[str, str]) -> None:
+            instance = instance_of(labels, selecting.names)
+            if instance is not None and (instance in counts or len(counts) < _MOST_INSTANCES):
+                counts[instance] += 1
+
+        self._client.label_sets(selector, span.start - span.step, span.end, take)
+        return counts
+
     def _fetch(self, found: Found, part: "_Part", span: Span) -> Grid:
         """A resource of a shard, over the whole time. Raises PrometheusError."""
         series = part.shard.series
@@ -193,6 +201,8 @@ class _Part:
     resource: str
     selecting: Selecting
     shard: Shard
+    is_crowded: bool
+    """Whether a container has so many series that the server is to make one of them."""
 
     def __str__(self) -> str:
         shown = ", ".join(self.shard.pods or self.shard.namespaces)
@@ -200,19 +210,24 @@ class _Part:
 
     def query(self, found: Found, step: int) -> str:
         if self.resource == "cpu":
-            return self.selecting.cpu(max(step, _LEAST_RATE_SECONDS), self.shard)
-        return self.selecting.memory(found.window_milliseconds(step), self.shard)
+            query = self.selecting.cpu(max(step, _LEAST_RATE_SECONDS), self.shard)
+        else:
+            query = self.selecting.memory(found.window_milliseconds(step), self.shard)
+        return self.selecting.by_container(query) if self.is_crowded else query
 
 
 def _parts(found: Found, span: Span, wanted: Mapping[Instance, Wanted]) -> list[_Part]:
     """All there is to ask."""
     counts: dict[str, dict[str, int]] = {}
-    for instance in wanted:
+    crowded: set[str] = set()
+    for instance, one in wanted.items():
         pods = counts.setdefault(instance.namespace, {})
-        pods[instance.pod] = pods.get(instance.pod, 0) + 1
+        pods[instance.pod] = pods.get(instance.pod, 0) + min(one.series, _CROWD)
+        if one.series > _CROWD:
+            crowded.add(instance.namespace)
     resources = [(name, one) for name, one in (("cpu", found.cpu), ("memory", found.memory)) if one is not None]
     return [
-        _Part(resource, selecting, shard)
+        _Part(resource, selecting, shard, not crowded.isdisjoint(shard.namespaces))
         for shard in plan_shards(counts, span.points)
         for resource, selecting in resources
     ]

@@ -33,6 +33,7 @@ class Fleet:
     scrape_seconds: int = 60
     names: tuple[str, str, str] = ("namespace", "pod", "container")
     job: str = "kubelet"
+    now: int = NOW
 
     def pod(
         self,
@@ -43,12 +44,13 @@ class Fleet:
         cores: Use = TENTH_CORE,
         memory: Use = HUNDRED_MI,
         container: str = "app",
-        since: float = NOW - DAY,
-        until: float = NOW,
+        since: float | None = None,
+        until: float | None = None,
         scrapes: int = 1,
         **labels: str,
     ) -> None:
-        """A pod of one container, scraped from `since` until `until`."""
+        """A pod of one container, scraped from `since` until `until`: a day until now where not told."""
+        since, until = self._day(since, until)
         times = range(int(since), int(until) + 1, self.scrape_seconds)
         counter, samples = 0.0, []
         for at in times:
@@ -74,10 +76,11 @@ class Fleet:
         owner: tuple[str, str],
         *,
         namespace: str = "shop",
-        since: float = NOW - DAY,
-        until: float = NOW,
+        since: float | None = None,
+        until: float | None = None,
     ) -> None:
         """A line of kube-state-metrics: what controls a pod, a replicaset or a job_name."""
+        since, until = self._day(since, until)
         metric = {"pod": "kube_pod_owner", "replicaset": "kube_replicaset_owner", "job_name": "kube_job_owner"}[label]
         labels = {"namespace": namespace, label: name, "owner_kind": owner[0], "owner_name": owner[1]}
         times = range(int(since), int(until) + 1, 300)
@@ -87,7 +90,14 @@ class Fleet:
         """A line of kube-state-metrics: what a container asks for."""
         unit = "core" if resource == "cpu" else "byte"
         labels = {"namespace": namespace, "pod": pod, "container": "app", "resource": resource, "unit": unit}
-        times = range(NOW - 3600, NOW + 1, 60)
+        times = range(self.now - 3600, self.now + 1, 60)
         self.metrics.add(
             f"kube_pod_container_resource_{kind}", {**labels, "job": "ksm"}, [(at, amount) for at in times]
         )
+
+    def metric(self, name: str, amount: float, **labels: str) -> None:
+        """Another metric of kube-state-metrics or of a kubelet, the same for the last hour."""
+        self.metrics.add(name, labels, [(at, amount) for at in range(self.now - 3600, self.now + 1, 60)])
+
+    def _day(self, since: float | None, until: float | None) -> tuple[float, float]:
+        return self.now - DAY if since is None else since, self.now if until is None else until

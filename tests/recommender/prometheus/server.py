@@ -57,28 +57,21 @@ def serving(metrics: Metrics, *flags: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="prometheus-") as folder:
         place = Path(folder)
         metrics.write(place / "metrics.txt")
-        (place / "prometheus.yml").write_text(_CONFIG)
-        subprocess.run(
-            [
-                "promtool",
-                "tsdb",
-                "create-blocks-from",
-                "openmetrics",
-                "--max-block-duration=384h",
-                "-q",
-                str(place / "metrics.txt"),
-                str(place / "data"),
-            ],
-            check=True,
-            capture_output=True,
-        )
+        backfill(place)
         with running(place, *flags) as url:
             yield url
 
 
+def backfill(place: Path) -> None:
+    """Make blocks in `data` of what `metrics.txt` says."""
+    words = ("promtool", "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=384h", "-q")
+    subprocess.run([*words, str(place / "metrics.txt"), str(place / "data")], check=True, capture_output=True)
+
+
 @contextmanager
 def running(place: Path, *flags: str) -> Iterator[str]:
-    """A Prometheus over a folder that holds its configuration and its data."""
+    """A Prometheus over a folder that holds its data."""
+    (place / "prometheus.yml").write_text(_CONFIG)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -110,7 +110,7 @@ def test_what_is_no_amount_is_dropped_and_counted() -> None:  # R31, F23
     [(instance, row)] = found.rows()
     assert instance == Instance("shop", "web-0", "app")
     assert np.flatnonzero(~np.isnan(row)).tolist() == [1]
-    assert found.dropped.bad_values == 5
+    assert (found.dropped.bad_values, found.dropped.too_large) == (4, 1)
 
 
 def test_a_time_that_is_told_twice_counts_once() -> None:  # F24

@@ -127,6 +127,22 @@ def test_a_shard_that_can_not_be_had_whole_counts_not_at_all() -> None:
     assert "cpu of shop" in loaded.problems[0]
 
 
+def test_of_a_container_with_very_many_series_the_server_makes_one() -> None:  # F27
+    asked: list[str] = []
+
+    def answer(question: Question) -> Answer:
+        asked.append(question.params["query"])
+        return Answer(usage(question))
+
+    wanted = {instance: Wanted(KEY, Unknown(NOW), series=1000) for instance in WANTED}
+    with answering(answer) as url:
+        client = client_of(url)
+        HistoryLoader(client, SETTINGS).load(Found(Selecting(), None, None), SPAN, wanted, now=NOW)
+        HistoryLoader(client, SETTINGS).load(Found(Selecting(), None, None), SPAN, WANTED, now=NOW)
+        client.close()
+    assert [query.startswith("max by (namespace,pod,container) (rate(") for query in asked] == [True, False]
+
+
 def test_a_server_that_is_down_is_not_asked_on_and_on() -> None:
     asked: list[Question] = []
     lock = threading.Lock()

@@ -1,0 +1,132 @@
+"""How a cluster is now, as its Prometheus knows it: which containers live, what they ask for, which were killed.
+
+Owns the questions to kube-state-metrics and to the kubelets' newest samples. Blocks.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from elastipod.quantities import NOTHING, Resources
+from recommender.sources.prometheus.answers import Series, points
+from recommender.sources.prometheus.client import PrometheusClient
+from recommender.sources.prometheus.discovering import Found
+from recommender.sources.prometheus.grid import MOST_BYTES, Instance, instance_of
+from recommender.sources.prometheus.planning import Shard
+from recommender.sources.prometheus.queries import (
+    CPU,
+    INIT_CONTAINERS,
+    LIMITS,
+    MEMORY,
+    OOM_KILLED,
+    REQUESTS,
+    Names,
+    one_of,
+)
+
+_NODES: Final = (
+    ("max(machine_cpu_cores)", "max(machine_memory_bytes)"),
+    (
+        'max(kube_node_status_allocatable{resource="cpu"})',
+        'max(kube_node_status_allocatable{resource="memory"})',
+    ),
+)
+
+Sizes = dict[Instance, Resources]
+
+
+class States:
+    """One Prometheus at one time."""
+
+    def __init__(self, client: PrometheusClient, found: Found, now: float, namespaces: tuple[str, ...] = ()) -> None:
+        self._client = client
+        self._found = found
+        self._now = now
+        self._namespaces = namespaces
+
+    def living(self) -> set[Instance]:
+        """The instances that are scraped now. Raises PrometheusError, as all of these."""
+        living: set[Instance] = set()
+        for selecting, metric in ((self._found.memory, MEMORY), (self._found.cpu, CPU)):
+            if selecting is not None:
+                query = selecting.by_container(selecting.series(metric, Shard(self._namespaces)))
+                self._numbers(query, selecting.names, lambda instance, _labels, _number: living.add(instance))
+        return living
+
+    def plain_init_containers(self, since: float) -> set[Instance]:
+        """Containers that end before the others start; a native sidecar restarts."""
+        plain: set[Instance] = set()
+        names = self._found.states
+        if names is None:
+            return plain
+
+        def take(labels: dict[str, str]) -> None:
+            instance = instance_of(labels, names)
+            if instance is not None and labels.get("restart_policy") != "Always":
+                plain.add(instance)
+
+        self._client.label_sets(self._of(INIT_CONTAINERS, names), int(since), int(self._now), take)
+        return plain
+
+    def largest_node(self) -> Resources:
+        """The most that any node has, per resource."""
+        for cpu, memory in _NODES:
+            amounts = [number for query in (cpu, memory) for _, number in self._client.numbers(query, self._now)]
+            if len(amounts) == 2 and all(0 < one < MOST_BYTES for one in amounts):
+                return Resources(math.ceil(amounts[0] * 1000), math.ceil(amounts[1]))
+        return NOTHING
+
+    def requests(self) -> Sizes:
+        """What containers ask for."""
+        return self._sizes(REQUESTS)
+
+    def limits(self) -> Sizes:
+        """What containers may have."""
+        return self._sizes(LIMITS)
+
+    def killed(self, seconds: float) -> set[Instance]:
+        """Containers that were killed for memory in the last seconds."""
+        killed: set[Instance] = set()
+        names = self._found.states
+        if names is not None:
+            selector = self._of(OOM_KILLED, names, 'reason="OOMKilled"')
+            query = _highest(f"max_over_time({selector}[{max(int(seconds), 60)}s])", names)
+            self._numbers(f"{query} > 0", names, lambda instance, _labels, _number: killed.add(instance))
+        return killed
+
+    def _sizes(self, metric: str) -> Sizes:
+        sizes: Sizes = {}
+        names = self._found.states or Names()
+
+        def take(instance: Instance, labels: dict[str, str], number: float) -> None:
+            is_cpu = labels.get("resource") == "cpu"
+            # 0.1 is a little more than a tenth to a computer.
+            amount = Resources(math.ceil(number * 1000 - 1e-6)) if is_cpu else Resources(None, math.ceil(number))
+            sizes[instance] = amount.or_else(sizes.get(instance, NOTHING))
+
+        query = _highest(self._of(metric, names, 'resource=~"cpu|memory"'), names, "resource")
+        self._numbers(query, names, take)
+        return sizes
+
+    def _numbers(self, query: str, names: Names, take: Callable[[Instance, dict[str, str], float], object]) -> None:
+        """The number of each container in the answer to an instant query."""
+
+        def read(series: Series) -> None:
+            instance = instance_of(series.metric, names)
+            try:
+                [number] = points(series.value)[1]
+            except ValueError:
+                return
+            if instance is not None and 0 <= number < MOST_BYTES:
+                take(instance, series.metric, float(number))
+
+        self._client.instant(query, self._now, read)
+
+    def _of(self, metric: str, names: Names, *matchers: str) -> str:
+        """A metric's series of the namespaces that are looked at."""
+        where = one_of(names.namespace, self._namespaces) if self._namespaces else f'{names.namespace}!=""'
+        return f"{metric}{{{','.join((where, *matchers))}}}"
+
+
+def _highest(query: str, names: Names, *more: str) -> str:
+    return f"max by ({','.join((names.namespace, names.pod, names.container, *more))}) ({query})"
