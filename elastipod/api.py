@@ -246,6 +246,8 @@ class ElasticPolicySpec(_Api, frozen=True):
     memory_spike: SpikePolicy | None = None
     donate: bool | None = None
     """Whether these pods may give room they do not use to others."""
+    horizontal_scaling: str | None = None
+    """`Hold` or `Ignore`: whether a request is left alone whose utilization a HorizontalPodAutoscaler scales on."""
 
 
 class ElasticPolicy(_Api, frozen=True):

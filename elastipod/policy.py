@@ -58,8 +58,7 @@ def effective_policy(
 ) -> EffectivePolicy:
     """What holds for the pod of a workload. Policies of other namespaces are left out."""
     labels = {**(workload_labels or {}), **pod.labels}
-    chosen = [policy for policy in policies if selects(policy, workload, labels)]
-    chosen.sort(key=lambda policy: (-_narrowness(policy), policy.metadata.name))
+    chosen = by_narrowness(policy for policy in policies if selects(policy, workload, labels))
     problems: list[str] = []
     spike, spike_source = _spike(pod, chosen, problems)
     donate, donate_source = _donate(pod, chosen, problems)
@@ -91,6 +90,11 @@ def selects(policy: ElasticPolicy, workload: Workload, labels: Mapping[str, str]
     if selector.name is not None and selector.name != workload.name:
         return False
     return all(labels.get(key) == value for key, value in (selector.match_labels or {}).items())
+
+
+def by_narrowness(policies: Iterable[ElasticPolicy]) -> list[ElasticPolicy]:
+    """From the narrowest selector to the widest."""
+    return sorted(policies, key=lambda policy: (-_narrowness(policy), policy.metadata.name))
 
 
 def _narrowness(policy: ElasticPolicy) -> int:

@@ -20,6 +20,7 @@ from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates
 from recommender.explaining import explain_container
+from recommender.groups import GROUP_KIND, holds_for_scaling
 from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
@@ -121,7 +122,7 @@ class Judgement:
             self.around,
             limit_ranges=self.limit_ranges.get(target.namespace, ()),
             quotas=self.quotas.get(target.namespace, ()),
-            holds=self.holds.get(target, ()),
+            holds=self._holds(target),
             in_place=known.claim.in_place,
             short_runs=self._short_runs(target),
         )
@@ -158,8 +159,10 @@ class Judgement:
         problems, notes = list(claim.problems), list[str]()
         is_found = True
         if target is not None:
-            is_found = self._members.exists(target) or has_pods or target.kind not in WELL_KNOWN_KINDS
-            if target.kind not in WELL_KNOWN_KINDS and not has_pods:
+            is_found = self._members.exists(target) or has_pods or target.kind not in (*WELL_KNOWN_KINDS, GROUP_KIND)
+            if target.kind == GROUP_KIND:
+                notes.append("the pods of a group are advised and not resized")
+            elif target.kind not in WELL_KNOWN_KINDS and not has_pods:
                 problems.append(f"spec.targetRef: no pod's highest known owner is a {target.kind} of that name")
             if len(known.containers) >= _MOST_CONTAINERS:
                 problems.append(f"only the first {_MOST_CONTAINERS} containers fit into the status")
@@ -189,6 +192,15 @@ class Judgement:
             short_runs="" if target is None else self._short_runs(target),
             caps=tuple((one.container, why) for one in known.containers for why in one.caps),
         )
+
+    def _holds(self, target: Workload) -> tuple[Hold, ...]:
+        found = self.holds.get(target, ())
+        policies = self._members.policies(target.namespace)
+        if not found or not policies:
+            return found
+        pods = self._members.pods(target)
+        labels = pods[0].labels if pods else {}
+        return found if holds_for_scaling(target, labels, policies) else ()
 
     def _short_runs(self, target: Workload) -> str:
         longest = self._members.longest_run_seconds(target)

@@ -6,12 +6,15 @@ is by ownerReferences; labels never decide it. Above Kubernetes' own controllers
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from elastipod.api import ElasticPolicy
 from elastipod.owners import Owned, workloads
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
+from recommender.eligible import Eligible
+from recommender.groups import GROUP_KIND, group_of, groups
 from recommender.histogram import Floats
 from recommender.history import History, InstanceKey
 
@@ -22,15 +25,6 @@ class _Member:
 
     pod: Pod
     workload: Workload
-    others: tuple[Workload, ...] = ()
-    """What else of its owners it might be sized as."""
-
-
-@dataclass(slots=True)
-class _Workload:
-    """The pods of one workload."""
-
-    pods: set[str] = field(default_factory=set)
 
 
 class Membership:
@@ -39,15 +33,16 @@ class Membership:
     def __init__(self, history: History) -> None:
         self._history = history
         self._members: dict[str, _Member] = {}
-        self._workloads: dict[Workload, _Workload] = {}
+        self._workloads: dict[Workload, set[str]] = {}
         self._owned: dict[str, Owned] = {}
         self._uids: dict[Workload, str] = {}
         """Owners that exist, by what they are."""
         self._heirs: dict[str, set[str]] = {}
         """By an owner's UID: the keys of the pods and the UIDs of the owners that name it as theirs."""
         self._claimed: set[Workload] = set()
-        self._eligible: dict[Workload, set[str]] = {}
-        """The keys of pods that would be sized as another of their owners."""
+        self._policies: dict[str, tuple[ElasticPolicy, ...]] = {}
+        """By namespace, those that say which pods are sized as one."""
+        self._eligible = Eligible()
         self._places: dict[tuple[str, str, str], int] = {}
         self._requests = np.zeros((0, 4))
         self._live_since = np.zeros(0)
@@ -70,16 +65,17 @@ class Membership:
 
     def resolve(self, pod: Pod) -> Workload:
         """The workload of a pod, whether or not it is among those known."""
-        return self._choose(workloads(pod, self._owned))
+        return self._choose(self._sized_as(pod))
 
     def pods(self, workload: Workload) -> list[Pod]:
         """The pods of a workload, newest first."""
-        known = self._workloads.get(workload)
-        found = [self._members[key].pod for key in known.pods] if known else []
+        found = [self._members[key].pod for key in self._workloads.get(workload, ())]
         return sorted(found, key=lambda pod: (-pod.created_at, pod.name))
 
     def exists(self, workload: Workload) -> bool:
         """Whether the workload's own object is there."""
+        if workload.kind == GROUP_KIND:
+            return any(group_of(one) == workload for one in self.policies(workload.namespace))
         return workload in self._uids or (workload.kind == "Pod" and bool(self.pods(workload)))
 
     def owner_of(self, workload: Workload) -> OwnerReference | None:
@@ -148,17 +144,13 @@ class Membership:
             old = None
         if pod is None:
             return
-        eligible = workloads(pod, self._owned)
+        eligible = self._sized_as(pod)
         workload = self._choose(eligible)
         if old is not None and old.workload != workload:
             self._remove(key, old)
-        elif old is not None:
-            self._forget_others(key, old)
-        others = tuple(one for one in eligible if one != workload)
-        for one in others:
-            self._eligible.setdefault(one, set()).add(key)
-        self._members[key] = _Member(pod, workload, others)
-        self._workloads.setdefault(workload, _Workload()).pods.add(key)
+        self._eligible.set(key, eligible)
+        self._members[key] = _Member(pod, workload)
+        self._workloads.setdefault(workload, set()).add(key)
         if pod.owner is not None:
             self._heirs.setdefault(pod.owner.uid, set()).add(key)
         self.changed.add(workload)
@@ -189,24 +181,32 @@ class Membership:
             for key in self._pods_under(new.uid, 8):
                 self.set_pod(key, self._members[key].pod)
 
+    def set_policies(self, namespace: str, policies: tuple[ElasticPolicy, ...]) -> None:
+        """The ElasticPolicies of a namespace are these now."""
+        if policies:
+            self._policies[namespace] = policies
+        else:
+            self._policies.pop(namespace, None)
+        for key in [key for key, member in self._members.items() if member.pod.namespace == namespace]:
+            self.set_pod(key, self._members[key].pod)
+
+    def policies(self, namespace: str) -> tuple[ElasticPolicy, ...]:
+        """The ElasticPolicies of a namespace."""
+        return self._policies.get(namespace, ())
+
+    def _sized_as(self, pod: Pod) -> tuple[Workload, ...]:
+        """What a pod may be sized as: groups it is in count last."""
+        owners = workloads(pod, self._owned)
+        policies = self._policies.get(pod.namespace)
+        return owners if policies is None else (*groups(pod, owners[-1], policies), *owners)
+
     def _choose(self, eligible: tuple[Workload, ...]) -> Workload:
         """The highest that is claimed; the highest where none is."""
         return next((one for one in reversed(eligible) if one in self._claimed), eligible[-1])
 
     def _choose_again(self, workload: Workload) -> None:
-        for key in sorted({*self._eligible.get(workload, ()), *self._keys_of(workload)}):
+        for key in self._eligible.pods(workload):
             self.set_pod(key, self._members[key].pod)
-
-    def _keys_of(self, workload: Workload) -> set[str]:
-        """Of the workload's pods, those that might be sized as another."""
-        known = self._workloads.get(workload)
-        return {key for key in known.pods if self._members[key].others} if known else set()
-
-    def _forget_others(self, key: str, member: _Member) -> None:
-        for one in member.others:
-            self._eligible[one].discard(key)
-            if not self._eligible[one]:
-                del self._eligible[one]
 
     def _pods_under(self, uid: str, levels: int) -> list[str]:
         found: list[str] = []
@@ -221,10 +221,10 @@ class Membership:
         self._drop_places(member.pod)
         del self._members[key]
         known = self._workloads[member.workload]
-        known.pods.discard(key)
-        if not known.pods:
+        known.discard(key)
+        if not known:
             del self._workloads[member.workload]
-        self._forget_others(key, member)
+        self._eligible.set(key, ())
         owner = member.pod.owner
         if owner is not None and owner.uid in self._heirs:
             self._heirs[owner.uid].discard(key)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import structs
 
-from elastipod.api import AutoscalerStatus
+from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
@@ -87,6 +87,11 @@ class Recommendations:
         """The LimitRanges and ResourceQuotas of a namespace are these now."""
         self.judgement.limit_ranges[namespace] = ranges
         self.judgement.quotas[namespace] = quotas
+        self._mark(key for key, known in self._known.items() if known.claim.namespace == namespace)
+
+    def set_policies(self, namespace: str, policies: tuple[ElasticPolicy, ...]) -> None:
+        """The ElasticPolicies of a namespace are these now."""
+        self.members.set_policies(namespace, policies)
         self._mark(key for key, known in self._known.items() if known.claim.namespace == namespace)
 
     def set_holds(self, holds: dict[Workload, tuple[Hold, ...]]) -> None:

@@ -169,6 +169,9 @@ class Recommender:
         namespaces, watches.namespaces = watches.namespaces, set()
         for namespace in namespaces:
             known.set_limits(namespace, watches.limit_ranges(namespace), watches.quotas(namespace))
+        policies, watches.policies = watches.policies, set()
+        for namespace in policies:
+            known.set_policies(namespace, watches.policies_of(namespace))
         if watches.scalers_changed:
             watches.scalers_changed = False
             known.set_holds(watches.holds())

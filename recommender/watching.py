@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from elastipod.api import ElasticPolicy
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.reflector import Reflector
@@ -15,6 +16,7 @@ from elastipod.kube.resources import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    ELASTIC_POLICIES,
     HORIZONTAL_POD_AUTOSCALERS,
     JOBS,
     LIMIT_RANGES,
@@ -32,6 +34,7 @@ from elastipod.pods import Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.capping import Hold
 from recommender.claims import Claim, decode_claim
+from recommender.groups import decode_policy
 from recommender.oomkills import shows_new_kill
 from recommender.scaling import Scaler, decode_scaler, holds
 from recommender.settings import RecommenderSettings
@@ -66,6 +69,8 @@ class Watches:
         """Claims that somebody changed."""
         self.namespaces: set[str] = set()
         """Namespaces whose LimitRanges or quotas changed."""
+        self.policies: set[str] = set()
+        """Namespaces whose ElasticPolicies changed."""
         self.nodes_changed = False
         self.scalers_changed = False
         self._pods = self._reflector(PODS, decode_pod, self._on_pod)
@@ -74,6 +79,7 @@ class Watches:
         self._quotas = self._reflector(RESOURCE_QUOTAS, decode_quota, self._on_limits)
         self._scalers = self._reflector(HORIZONTAL_POD_AUTOSCALERS, decode_scaler, self._on_scaler)
         self._nodes = self._reflector(NODES, decode_node, self._on_node)
+        self._policies = self._reflector(ELASTIC_POLICIES, decode_policy, self._on_policy)
         self._caps: tuple[Reflector[Any], ...] = (self._limit_ranges, self._quotas, self._scalers, self._nodes)
         self._owners = {one: self._reflector(one, metadata_decoder(one.kind), self._on_owned) for one in _OWNERS}
 
@@ -83,6 +89,7 @@ class Watches:
             self._pods,
             self._claims,
             *self._caps,
+            self._policies,
             *self._owners.values(),
         ]
         await asyncio.gather(*(reflector.run() for reflector in reflectors), self._wake_when_synced())
@@ -101,6 +108,10 @@ class Watches:
     def quotas(self, namespace: str) -> tuple[Quota, ...]:
         """The ResourceQuotas of a namespace."""
         return tuple(one for one in self._quotas.items.values() if one.namespace == namespace)
+
+    def policies_of(self, namespace: str) -> tuple[ElasticPolicy, ...]:
+        """The ElasticPolicies of a namespace."""
+        return tuple(one for one in self._policies.items.values() if one.metadata.namespace == namespace)
 
     def holds(self) -> dict[Workload, tuple[Hold, ...]]:
         """What is left alone for HorizontalPodAutoscalers, by what they scale."""
@@ -149,6 +160,9 @@ class Watches:
     def _on_limits(self, _: str, old: LimitRange | Quota | None, new: LimitRange | Quota | None) -> None:
         if old != new:
             self.namespaces.update(one.namespace for one in (old, new) if one is not None)
+
+    def _on_policy(self, _: str, old: ElasticPolicy | None, new: ElasticPolicy | None) -> None:
+        self.policies.update(one.metadata.namespace for one in (old, new) if one is not None)
 
     def _on_scaler(self, _: str, old: Scaler | None, new: Scaler | None) -> None:
         if old != new:

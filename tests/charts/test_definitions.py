@@ -147,6 +147,7 @@ def test_both_servers_take_what_vpa_takes(defined: ApiServer, body: Json) -> Non
         (POLICIES, {"memorySpike": {"maxAllowed": "0"}}, "spec.memorySpike.maxAllowed"),
         (POLICIES, {"memorySpike": {"maxAllowed": "-1Gi"}}, "spec.memorySpike.maxAllowed"),
         (POLICIES, {"donate": "yes"}, "spec.donate"),
+        (POLICIES, {"horizontalScaling": "Maybe"}, "spec.horizontalScaling"),
         (NODES, {"wanted": [{"requests": {"cpu": "-1"}}]}, "spec.wanted[0].requests"),
     ],
 )

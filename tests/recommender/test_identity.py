@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from elastipod.kube.resources import CHECKPOINTS
+from elastipod.api import ElasticPolicy, ElasticPolicySpec, ObjectMeta, WorkloadSelector
+from elastipod.kube.resources import CHECKPOINTS, ELASTIC_POLICIES, PODS
 from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
@@ -14,6 +16,7 @@ from recommender.recommending import Recommendations
 from recommender.samples import UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import UsageReading, read_pod_metrics
+from tests import build
 from tests.recommender.world import MI, World
 
 START = 1.8e9
@@ -202,3 +205,91 @@ def test_nodes_that_come_and_go_all_the_time_leave_nothing_behind_r75() -> None:
     assert known.history.open_instances == 3
     assert len(known.members.pods(target)) == 3
     assert samples(known, target) == 600
+
+
+def step(number: int, template: str = "align") -> Pod:
+    """A step of a workflow that is gone after it."""
+    return Pod(
+        "ns",
+        f"wf-{number}",
+        f"uid-{number}",
+        phase="Running",
+        labels={"template": template},
+        owner=OwnerReference("Workflow", f"wf-{number}", f"w{number}", "argoproj.io/v1alpha1"),
+        containers=(Container("main", requests=Resources(100, 64 * MI), is_running=True),),
+    )
+
+
+ALIGN = ElasticPolicy(
+    metadata=ObjectMeta(name="align", namespace="ns"),
+    spec=ElasticPolicySpec(selector=WorkloadSelector(match_labels={"template": "align"})),
+)
+
+
+def test_pods_that_no_controller_outlasts_are_advised_as_the_group_a_policy_selects_r43() -> None:
+    group = Workload("ns", "ElasticPolicy", "align")
+    known = claimed(group)
+    known.set_policies("ns", (ALIGN,))
+    for number in range(200):
+        known.members.set_pod(f"ns/wf-{number}", step(number))
+    known.members.set_pod("ns/wf-200", step(200, template="sort"))
+    known.learn([UsageSample("ns", f"wf-{number}", "main", START, 0.1, 1e9) for number in range(201)], START)
+    row = known.history.row(ContainerKey(group, "main"))
+    assert row is not None
+    assert known.history.samples[row] == 200
+    assert known.counts.unclaimed == 1
+    known.decide(START)
+    status = known.status("ns/vpa-0", START)
+    assert status.recommendation is not None
+
+
+def test_a_group_is_followed_when_its_policy_comes_changes_and_goes_r43() -> None:
+    group = Workload("ns", "ElasticPolicy", "align")
+    known = claimed(group)
+    known.members.set_pod("ns/wf-0", step(0))
+    assert not known.members.exists(group)
+    known.set_policies("ns", (ALIGN,))
+    assert known.members.exists(group)
+    assert known.members.workload("ns/wf-0") == group
+    other = WorkloadSelector(match_labels={"template": "sort"})
+    known.set_policies("ns", (structs.replace(ALIGN, spec=ElasticPolicySpec(selector=other)),))
+    assert known.members.workload("ns/wf-0") == Workload("ns", "Workflow", "wf-0")
+    known.set_policies("ns", (ALIGN,))
+    known.set_policies("ns", ())
+    assert known.members.workload("ns/wf-0") == Workload("ns", "Workflow", "wf-0")
+
+
+def test_a_controller_that_is_named_itself_counts_before_a_group_r43() -> None:
+    own = Workload("ns", "Workflow", "wf-0")
+    known = claimed(Workload("ns", "ElasticPolicy", "align"), own)
+    known.set_policies("ns", (ALIGN,))
+    for number in range(2):
+        known.members.set_pod(f"ns/wf-{number}", step(number))
+    assert known.members.workload("ns/wf-0") == own
+    assert known.members.workload("ns/wf-1") == Workload("ns", "ElasticPolicy", "align")
+
+
+async def test_bare_pods_are_sized_as_one_by_a_policy_and_it_says_that_they_are_only_advised_r43() -> None:
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        for number in range(3):
+            pod = build.pod_json(f"runner-{number}", labels={"pool": "ci"}, node="n1")
+            await world.create(PODS, pod)
+            await world.set_status(f"runner-{number}", build.running_status(pod))
+        await world.create(ELASTIC_POLICIES, elastic_policy("runners", {"selector": {"matchLabels": {"pool": "ci"}}}))
+        target = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy", "name": "runners"}
+        await world.autoscaler(targetRef=target)
+        await world.run(cpu=0.2, memory=200 * MI, pods=("runner-0", "runner-1", "runner-2"))
+        assert set(await world.target()) == {"cpu", "memory"}
+        status = (await world.read()).status
+        assert status is not None
+        told = {one.type: one.message for one in status.conditions or []}
+        assert "advised and not resized" in told["RecommendationProvided"]
+        await world.autoscaler("none", targetRef=target | {"name": "nothing"})
+        await world.run()
+        assert (await world.conditions("none"))["TargetNotFound"] == "TargetNotFound"
+
+
+def elastic_policy(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy", "metadata": meta, "spec": spec}

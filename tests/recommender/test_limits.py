@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from elastipod.kube.connection import PatchType
-from elastipod.kube.resources import HORIZONTAL_POD_AUTOSCALERS, LIMIT_RANGES, RESOURCE_QUOTAS
+from elastipod.kube.resources import ELASTIC_POLICIES, HORIZONTAL_POD_AUTOSCALERS, LIMIT_RANGES, RESOURCE_QUOTAS
 from elastipod.kube.rows import BadObject
 from elastipod.quantities import parse_memory
 from recommender.capping import Hold
@@ -168,3 +168,36 @@ async def test_a_process_that_is_told_its_limit_at_its_start_is_not_shrunk_while
         await world.run(memory=200 * MI)
         assert (await world.target())["memory"] == "512Mi"
         assert "app: memory KeptForRuntime (env LIMIT)" in await message(world)
+
+
+@pytest.mark.parametrize(
+    ("statements", "recommended"),
+    [
+        ({"all": {"horizontalScaling": "Ignore"}}, {"cpu", "memory"}),
+        ({"all": {"horizontalScaling": "Hold"}}, {"memory"}),
+        (
+            {
+                "all": {"horizontalScaling": "Hold"},
+                "near": {"horizontalScaling": "Ignore", "selector": {"kind": "Deployment", "name": "web"}},
+            },
+            {"cpu", "memory"},
+        ),
+        ({"other": {"horizontalScaling": "Ignore", "selector": {"name": "other"}}}, {"memory"}),
+        ({"silent": {"donate": False}}, {"memory"}),
+    ],
+    ids=["ignore", "hold", "nearest", "other", "silent"],
+)
+async def test_a_policy_says_whether_a_resource_is_held_for_a_horizontal_autoscaler(
+    statements: dict[str, Json], recommended: set[str]
+) -> None:
+    async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu")))
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"memory"}
+        for name, spec in statements.items():
+            body = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy"}
+            await world.create(
+                ELASTIC_POLICIES, body | {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+            )
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == recommended

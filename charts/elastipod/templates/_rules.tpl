@@ -28,6 +28,9 @@ that do not, which no Role can give, and of those in the release's own namespace
 - apiGroups: [autoscaling.k8s.io]
   resources: [verticalpodautoscalercheckpoints]
   verbs: [list, create, patch, delete]
+- apiGroups: [elastipod.io]
+  resources: [elasticpolicies]
+  verbs: [list, watch]
 {{- end -}}
 
 {{- define "elastipod.rules.updater" -}}

@@ -412,6 +412,9 @@ CUSTOM: Final[dict[str, Shape]] = {
             totalSamplesCount=INTEGER,
         ),
     ),
-    "elasticpolicies.elastipod.io": _derived(ElasticPolicy, {"mode": one_of("Pause", "Off"), "maxAllowed": QUANTITY}),
+    "elasticpolicies.elastipod.io": _derived(
+        ElasticPolicy,
+        {"mode": one_of("Pause", "Off"), "maxAllowed": QUANTITY, "horizontalScaling": one_of("Hold", "Ignore")},
+    ),
     "elasticnodes.elastipod.io": _derived(ElasticNode, {}),
 }
