@@ -26,8 +26,12 @@ class AdmissionRule:
     counts_unserved: bool = True
     counts_over: bool = True
     counts_kills: bool = False
+    kill_price: float = 0.0
+    """What a kill a day costs, in multiples of what is used; 0 where kills are not weighed against size."""
     fleet_days: float = 1.0
     """So many days of the fleet's record stand beside a workload's own."""
+    settling_seconds: float = 3600.0
+    """So long after a workload is first seen nothing is counted: it is starting."""
     least_record_seconds: float = 0.0
     """No candidate is admitted for a workload before there is so much of its own record."""
     most_resizes_a_day: float = 1e9
@@ -55,12 +59,15 @@ class Admission:
         self._over, self._kills = np.zeros(shape), np.zeros(shape)
         self._resizes = np.zeros(shape)
         self._used, self._time = np.zeros(rows), np.zeros(rows)
+        self._age = np.zeros(rows)
 
     def see(self, used: Floats, histogram: Floats, elapsed_seconds: float) -> None:
         """Score what was in force, the histogram's size as it was included, on a sample; NaN is "not seen"."""
         self._in_force[-1] = histogram
         fade = np.exp2(-elapsed_seconds / self._rule.half_life_seconds)
+        self._age += np.isfinite(used) * elapsed_seconds
         counts = np.isfinite(used) & np.isfinite(self._in_force).all(axis=0)
+        counts &= self._age > self._rule.settling_seconds
         days = elapsed_seconds / _DAY
         above = counts & (used > self._in_force)
         for total, more in (
@@ -87,24 +94,26 @@ class Admission:
     def choice(self) -> NDArray[np.int64]:
         """The candidate that is admitted for each row, or HISTOGRAM."""
         rule = self._rule
-        is_admitted = (self._reserved[:-1] < self._reserved[-1]) & (self._time > 0)
-        is_admitted &= self._time * _DAY > rule.least_record_seconds
+        kills = self._shared(self._kills, self._time)
+        cost = self._reserved + rule.kill_price * kills * self._used
+        is_admitted = (cost[:-1] < cost[-1]) & (self._time * _DAY > rule.least_record_seconds)
         is_admitted &= self._resizes[:-1] <= np.maximum(rule.most_resizes_a_day * self._time, 1.0)
-        for counts, harm, per in (
-            (rule.counts_unserved, self._unserved, self._used),
-            (rule.counts_over, self._over, self._time),
-            (rule.counts_kills, self._kills, self._time),
-        ):
-            if counts:
-                shared = _with_the_fleet(harm, per, self._time, rule.fleet_days)
-                is_admitted &= shared[:-1] <= rule.share * shared[-1]
-        best = np.where(is_admitted, self._reserved[:-1], np.inf).argmin(axis=0)
+        if rule.counts_kills:
+            is_admitted &= kills[:-1] <= rule.share * kills[-1]
+        if rule.counts_unserved:
+            unserved = self._shared(self._unserved, self._used)
+            is_admitted &= unserved[:-1] <= rule.share * unserved[-1]
+        if rule.counts_over:
+            over = self._shared(self._over, self._time)
+            is_admitted &= over[:-1] <= rule.share * over[-1]
+        best = np.where(is_admitted, cost[:-1], np.inf).argmin(axis=0)
         return np.where(is_admitted.any(axis=0), best, HISTOGRAM)
 
-
-def _with_the_fleet(harm: Floats, per: Floats, days: Floats, fleet_days: float) -> Floats:
-    """Each row's rate of harm, as if it had also had so many days of the fleet's mean rate."""
-    has_record = (per > 0) & (days > 0)
-    rates = np.where(has_record, harm / np.where(has_record, per, 1.0), 0.0)
-    fleet = rates.sum(axis=1, keepdims=True) / max(int(has_record.sum()), 1)
-    return np.asarray((rates * days + fleet * fleet_days) / (days + fleet_days))
+    def _shared(self, harm: Floats, per: Floats) -> Floats:
+        """Each row's rate of harm, as if it had also had some days of the fleet's mean rate."""
+        has_record = (per > 0) & (self._time > 0)
+        rates = np.where(has_record, harm / np.where(has_record, per, 1.0), 0.0)
+        fleet = rates.sum(axis=1, keepdims=True) / max(int(has_record.sum()), 1)
+        days = self._rule.fleet_days
+        # Without any record there is no harm either.
+        return np.asarray((rates * self._time + fleet * days) / np.maximum(self._time + days, 1e-9))

@@ -24,11 +24,11 @@ _BACK_UP: Final = 0.9
 class _Blocks:
     """The extremes of each row in the newest blocks of time, newest first."""
 
-    def __init__(self, rows: int, count: int, seconds: float, *, least: bool = False) -> None:
+    def __init__(self, rows: int, count: int, seconds: float, *, least: bool = False, dtype: type = np.float64) -> None:
         self.count = count
         self._seconds = seconds
         self._join = np.fmin if least else np.fmax
-        self._ring = np.full((count, rows), np.nan, dtype=np.float64)
+        self._ring = np.full((count, rows), np.nan, dtype=dtype)
         self._newest: int | None = None
 
     def see(self, values: Floats, at: float) -> None:
@@ -61,7 +61,8 @@ class Peaks:
 
     def __init__(self, rows: int) -> None:
         self._short = _Blocks(rows, 13, _SHORT_BLOCK)
-        self._day = _Blocks(rows, 289, _SHORT_BLOCK)
+        # Only looked back at, never recommended: half the memory will do.
+        self._day = _Blocks(rows, 289, _SHORT_BLOCK, dtype=np.float32)
         self._short_least = _Blocks(rows, 13, _SHORT_BLOCK, least=True)
         self._hours = _Blocks(rows, 169, HOUR)
 

@@ -30,12 +30,12 @@ CALM: Final = AdmissionRule(
 MEMORY: Final = AdmissionRule(
     counts_unserved=False,
     counts_over=False,
-    counts_kills=True,
-    fleet_days=2.0,
-    least_record_seconds=3 * HOUR,
+    kill_price=8.0,
+    least_record_seconds=HOUR,
+    half_life_seconds=365 * DAY,
     band=0.02,
 )
-"""Memory: no more kills than with the histogram's size."""
+"""Memory: a kill a day costs as much as eight times what is used."""
 
 _WINDOWS: Final = (HOUR, 6 * HOUR, DAY, 3 * DAY, WEEK)
 _MARGINS: Final = (1.02, 1.05, 1.1, 1.2)
@@ -51,8 +51,13 @@ def memory(panel: Panel, histogram: Played, rule: AdmissionRule = MEMORY) -> Pla
     return admitted(panel, candidates, histogram, rule, bump=KILLED)
 
 
+def memory_guarded(panel: Panel) -> Played:
+    """One size for request and limit: the last hour's peak +5 %, with the restart guard."""
+    return play(panel, peaks(panel)[len(_WINDOWS)] * 1.05, UpdateRule(band=0.02, bump=KILLED))
+
+
 def memory_apart(panel: Panel) -> tuple[Played, Played]:
-    """A request for the last hour, and a limit apart for the last week."""
+    """A request for the last hour +2 %, and a limit apart: the last week's peak +30 %."""
     levels = peaks(panel)
     request = play(panel, levels[0] * _MARGINS[0], UpdateRule(band=0.01))
     return request, play(panel, levels[len(_WINDOWS) - 1] * LIMIT_MARGIN, UpdateRule(band=0.02, bump=KILLED))

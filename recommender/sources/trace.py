@@ -71,7 +71,9 @@ def _read(path: Path) -> "pyarrow.Table":
     if reader is None:
         raise TraceError(f"{path}: a trace is a .parquet or a .csv file; convert it")
     try:
-        return reader()
+        table: pyarrow.Table = reader()
+        table.column_names.count("series")  # names that are no text raise here
+        return table
     except FileNotFoundError:
         raise TraceError(f"{path}: there is no such file") from None
     except (ArrowException, OSError, ValueError) as error:
@@ -89,7 +91,10 @@ def _text(path: Path, table: "pyarrow.Table", column: str) -> np.ndarray[Any, An
     found = _column(path, table, column)
     if found.null_count:
         raise TraceError(f"{path}: column {column} has {found.null_count} rows without a name; name or drop them")
-    return np.array([str(one) for one in found.to_pylist()])
+    names = np.array([str(one) for one in found.to_pylist()])
+    if (names == "").any():
+        raise TraceError(f"{path}: column {column} has rows with an empty name; name or drop them")
+    return names
 
 
 def _numbers(path: Path, table: "pyarrow.Table", column: str) -> Floats:
@@ -123,16 +128,17 @@ def _grid(path: Path, name: str, times: Floats) -> tuple[float, np.ndarray[Any, 
         again = float(ordered[:-1][steps == 0][0])
         raise TraceError(f"{path}: column t of series {name} has {again:g} twice; a series has one sample at a time")
     step = float(steps.min()) if len(steps) else 60.0
-    places = np.rint((times - ordered[0]) / step).astype(np.int64)
-    off = np.abs(places * step - (times - ordered[0])) > 0.01 * step
+    away = (times - ordered[0]) / step
+    if away.max() >= _MOST_STEPS:
+        raise TraceError(
+            f"{path}: column t of series {name} spans {away.max():.0f} steps of {step:g} s, more than {_MOST_STEPS}; "
+            "cut it or resample it"
+        )
+    places = np.rint(away).astype(np.int64)
+    off = np.abs(places - away) > 0.01
     if off.any():
         raise TraceError(
             f"{path}: column t of series {name} is off the grid of {step:g} s at {times[off][0]:g}; resample it evenly"
-        )
-    if places.max() >= _MOST_STEPS:
-        raise TraceError(
-            f"{path}: column t of series {name} spans {int(places.max())} steps of {step:g} s, "
-            f"more than {_MOST_STEPS}; cut it or resample it"
         )
     return step, places
 
