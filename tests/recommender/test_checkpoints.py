@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastipod.api import Checkpoint
-from elastipod.pods import ContainerKey, Workload
+from elastipod.api import AutoscalerStatus, Checkpoint, ContainerRecommendation, Recommendation
+from elastipod.owners import Owned
+from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from recommender.checkpoints import (
     HISTORY_ANNOTATION,
     OtherWorkload,
@@ -22,9 +23,11 @@ from recommender.checkpoints import (
     from_checkpoint,
     to_checkpoint,
 )
+from recommender.claims import Claim
 from recommender.histogram import MEMORY_FIRST_BUCKET, buckets_from
 from recommender.history import ContainerHistory, History, InstanceKey
-from recommender.samples import OomKill
+from recommender.recommending import Recommendations
+from recommender.samples import OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 
 MI = 1024**2
@@ -281,6 +284,57 @@ def test_ten_thousand_mutated_checkpoints_crash_nothing_and_give_sane_sizes_f40(
             assert memory is None or 0 < memory <= most
     assert used > 500
     assert refused > 1500
+
+
+def test_an_edited_checkpoint_that_is_refused_lowers_nothing_and_one_that_is_read_keeps_its_kills_f40() -> None:
+    chance = random.Random(41)
+    history = learned([(0.2, 1e9), (0.5, 2e9)] * 6, kills=2)
+    evidence = history.oom(0)
+    own = json.loads(msgspec.json.encode(saved(history)))
+    # As every edit of the annotation writes it anew.
+    untouched = own["metadata"]["annotations"][HISTORY_ANNOTATION] = json.dumps(
+        json.loads(own["metadata"]["annotations"][HISTORY_ANNOTATION])
+    )
+    target = {"cpu": "2", "memory": "4Gi"}
+    before = ContainerRecommendation(container_name="app", target=target, lower_bound=target, uncapped_target=target)
+    status = AutoscalerStatus(Recommendation([before]))
+    refused = kept = 0
+    for number in range(10_000):
+        body = mutated(own, chance)
+        try:
+            checkpoint = msgspec.json.decode(body, type=Checkpoint)
+            found = from_checkpoint(checkpoint, SETTINGS, NOW)
+        except (UnusableHistory, msgspec.DecodeError, UnicodeDecodeError) as error:
+            refused += 1
+            if refused % 100 == 0:
+                assert advised(status, {}, {"app": str(error)}) == target
+            continue
+        if (checkpoint.metadata.annotations or {}).get(HISTORY_ANNOTATION) == untouched:
+            kept += 1
+            assert found.oom.floor_bytes == evidence.floor_bytes
+            assert found.oom.kill_ids == evidence.kill_ids
+        if number % 100 == 0:
+            assert advised(status, {"app": found}, {})
+    assert refused > 1500
+    assert kept > 500
+
+
+def advised(status: AutoscalerStatus, histories: dict[str, ContainerHistory], unusable: dict[str, str]) -> Any:
+    """What is recommended after a start with these histories, and one small sample."""
+    known = Recommendations(SETTINGS)
+    known.set_claim("shop/web", Claim("shop", "web", "u", 1, "elastipod", WEB, status=status))
+    known.loaded("shop/web", histories, unusable)
+    known.members.set_owned(None, Owned("Deployment", "shop", "web", "d"))
+    pod = Pod("shop", "web-a", "p", phase="Running", owner=OwnerReference("Deployment", "web", "d"))
+    known.members.set_pod(
+        "shop/web-a", msgspec.structs.replace(pod, containers=(Container("app", is_running=True, started_at=NOW),))
+    )
+    known.learn([UsageSample("shop", "web-a", "app", NOW, 0.001, 1e6)], NOW)
+    known.decide(NOW)
+    found = known.status("shop/web", NOW).recommendation
+    assert found is not None
+    [one] = found.container_recommendations or []
+    return one.target
 
 
 def test_a_name_that_would_be_too_long_ends_in_a_hash_r46() -> None:

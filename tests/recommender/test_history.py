@@ -207,6 +207,46 @@ def test_a_stamp_from_the_future_freezes_nothing_r74() -> None:
     assert history.last_sample_at[0] == START + 120
 
 
+def test_files_in_memory_that_outlive_a_restart_count_as_need_r28() -> None:
+    history = History(SETTINGS)
+    for minute in range(30):
+        use(history, "p", START + minute * 60, memory=(100 + 13 * minute) * MI)
+    history.add_oom(kill(1, 500 * MI, at=START + 30 * 60))
+    use(history, "p", START + 31 * 60, memory=410 * MI)
+    assert memory_target(history) >= 600 * MI
+
+
+def test_a_percentile_is_the_upper_end_of_the_bucket_that_holds_it_r24() -> None:
+    history = History(SETTINGS)
+    for hundredth in range(1, 101):
+        use(history, f"p{hundredth}", START, cpu=hundredth / 10, memory=hundredth * 1e7)
+    row = history.row(KEY)
+    assert row is not None
+    for bank, unit in ((history.cpu, 0.1), (history.memory, 1e7)):
+        for percentile in (0.5, 0.9, 0.95):
+            found = bank.percentile(row, percentile)
+            assert found is not None
+            assert percentile * 100 * unit <= found <= percentile * 100 * unit * 1.05
+
+
+@given(st.permutations(list(range(12))))
+def test_the_same_usage_gives_the_same_advice_in_whatever_order_its_pods_are_told_r24(order: list[int]) -> None:
+    def learned(pods: list[int]) -> History:
+        history = History(SETTINGS)
+        for pod in range(12):
+            history.ensure_instance(InstanceKey(str(pod), "app"), history.ensure_row(KEY))
+        places = np.array([history.ensure_instance(InstanceKey(str(pod), "app"), 0) for pod in pods])
+        amounts = np.array([0.25 * 2**pod for pod in pods])
+        for minute in range(3):
+            at = START + minute * 60
+            history.add(places, np.full(12, at), amounts, amounts * 1e6, at)
+        return history
+
+    one, other = (estimate(learned(pods), SETTINGS) for pods in (order, sorted(order)))
+    for resource in ("cpu", "memory"):
+        assert getattr(one, resource).values.tobytes() == getattr(other, resource).values.tobytes()
+
+
 def test_an_oom_floor_ends_after_as_much_seen_usage_as_is_kept() -> None:
     history = History(SETTINGS)
     history.add_oom(kill(1, 500 * MI, at=START))
