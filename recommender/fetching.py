@@ -67,6 +67,10 @@ class Fetching:
                 why = "; ".join(fetched.problems)[:300] if fetched.missing else ""
             except SourceError as error:
                 fetched, why = Fetched(missing={one.workload for one in batch}), str(error)[:300]
+            except Exception as error:
+                # What is wrong with us and the past must not end the present.
+                log.exception("past usage can not be read, for a fault of ours")
+                fetched, why = Fetched(missing={one.workload for one in batch}), f"internal error: {error!r}"[:300]
             self._take(batch, fetched)
             if not why:
                 failures, self.problem = 0, ""

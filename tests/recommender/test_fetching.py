@@ -150,3 +150,18 @@ async def test_a_source_that_hangs_stops_nothing() -> None:
     assert await world.target()
     assert (await world.conditions())["FetchingHistory"] == "LowConfidence"
     await world.__aexit__()
+
+
+async def test_a_fault_in_the_source_ends_nothing() -> None:
+    class Faulty(Past):
+        async def fetch(self, requests: list[HistoryRequest], now: float, largest_node: Resources) -> Fetched:
+            raise IndexError("a fault")
+
+    world = await a_world(Faulty())
+    for _ in range(3):
+        await world.run(0.1, 100 * MI)
+    assert await world.target()
+    status = (await world.read()).status or AutoscalerStatus()
+    [told] = [one.message for one in status.conditions or [] if one.type == "FetchingHistory"]
+    assert "internal error" in told
+    await world.__aexit__()

@@ -53,16 +53,17 @@ class Fold:
         half_life = settings.half_life_seconds
         self._reference_at = np.floor(now / half_life) * half_life
         self._sums: dict[ContainerKey, _Sum] = {}
+        self._last: tuple[Span, Floats, Floats] | None = None
 
     def add_cpu(self, key: ContainerKey, span: Span, row: Row, unknown: Unknown) -> None:
         """Count what an instance used; NaN is not known."""
-        times = _times(span)
+        times, growth = self._along(span)
         found = np.flatnonzero(~np.isnan(row) & _is_unknown(times, unknown))
         if len(found) == 0:
             return
         settings, total = self._settings, self._sum(key)
         worth = span.step / settings.metrics_resolution_seconds
-        weights = settings.cpu_sample_weight * worth * self._growth(times[found])
+        weights = settings.cpu_sample_weight * worth * growth[found]
         buckets = self._cpu.index(row[found].astype(np.float64))
         total.cpu += np.bincount(buckets, weights, self._cpu.count)
         total.samples += len(found) * worth
@@ -70,7 +71,7 @@ class Fold:
 
     def add_memory(self, key: ContainerKey, span: Span, row: Row, unknown: Unknown, living_uid: str = "") -> None:
         """Count the peaks of an instance; the last interval of a pod that is alive (`living_uid`) still runs."""
-        times = _times(span)
+        times, _ = self._along(span)
         found = np.flatnonzero(~np.isnan(row) & _is_unknown(times, unknown))
         if len(found) == 0:
             return
@@ -106,6 +107,13 @@ class Fold:
             found = self._sums[key] = _Sum(np.zeros(self._cpu.count), np.zeros(self._memory.count))
         return found
 
+    def _along(self, span: Span) -> tuple[Floats, Floats]:
+        """A span's times, and how much their samples weigh; the same for very many rows."""
+        if self._last is None or self._last[0] != span:
+            times = span.start + np.arange(span.points, dtype=np.float64) * span.step
+            self._last = (span, times, self._growth(times))
+        return self._last[1:]
+
     def _growth(self, at: Floats) -> Floats:
         """How much more newer samples weigh."""
         grown: Floats = np.exp2((at - self._reference_at) / self._settings.half_life_seconds)
@@ -125,10 +133,6 @@ def _is_unknown(times: Floats, unknown: Unknown) -> NDArray[np.bool_]:
     if unknown.first is not None and unknown.last is not None:
         is_unknown &= (times < unknown.first) | (times > unknown.last)
     return is_unknown
-
-
-def _times(span: Span) -> Floats:
-    return span.start + np.arange(span.points, dtype=np.float64) * span.step
 
 
 def _widen(total: _Sum, at: Floats) -> None:

@@ -73,7 +73,7 @@ class Grid:
             self.dropped.nameless += 1
             return
         try:
-            times, values = points(series.values)
+            times, values = points(series.values, self.span.step)
         except ValueError:
             self.dropped.bad_values += 1
             return
@@ -86,21 +86,30 @@ class Grid:
         self._write(row, times, values)
 
     def _write(self, row: Row, times: Floats, values: Floats) -> None:
+        span = self.span
+        if self._is_plain(times, values):
+            place = int(times[0] - span.start) // span.step
+            # Of two that are told for the same time the higher counts.
+            row[place : place + len(values)] = np.fmax(row[place : place + len(values)], values.astype(np.float32))
+            return
         with np.errstate(invalid="ignore"):
             is_good = (values >= 0) & (values <= self._most)
             is_too_large = np.isfinite(values) & (values > self._most)
-            columns = (times - self.span.start) / self.span.step
-            fits = (columns >= 0) & (columns < self.span.points) & (columns == np.floor(columns))
+            columns = (times - span.start) / span.step
+            fits = (columns >= 0) & (columns < span.points) & (columns == np.floor(columns))
         taken = is_good & fits
         self.dropped.bad_values += int((~is_good & ~is_too_large).sum())
         self.dropped.too_large += int(is_too_large.sum())
         self.dropped.off_grid += int((is_good & ~fits).sum())
-        places, amounts = columns[taken].astype(np.int64), values[taken].astype(np.float32)
-        # Of two that are told for the same time the higher counts.
-        if (np.diff(places) > 0).all():
-            row[places] = np.fmax(row[places], amounts)
-        else:
-            np.fmax.at(row, places, amounts)
+        np.fmax.at(row, columns[taken].astype(np.int64), values[taken].astype(np.float32))
+
+    def _is_plain(self, times: Floats, values: Floats) -> bool:
+        """Whether these are amounts at times of the grid without a gap, as nearly all are."""
+        span, count = self.span, len(values)
+        if not count or not span.start <= times[0] <= times[-1] <= span.end or (times[0] - span.start) % span.step:
+            return False
+        is_dense = times[-1] - times[0] == (count - 1) * span.step and (count < 3 or times[1] - times[0] == span.step)
+        return bool(is_dense and values.min() >= 0 and values.max() <= self._most)
 
 
 def instance_of(labels: dict[str, str], names: Names) -> Instance | None:

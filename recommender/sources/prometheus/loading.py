@@ -33,7 +33,7 @@ from recommender.sources.prometheus.queries import (
     one_of,
 )
 
-_AT_ONCE: Final = 2
+AT_ONCE: Final = 2
 """Questions under way: one is answered while another's answer is read."""
 _MOST_ERRORS: Final = 3
 """So many parts that fail one after the other tell of a server that is down."""
@@ -78,9 +78,10 @@ class Loaded:
 class HistoryLoader:
     """Loads from one Prometheus."""
 
-    def __init__(self, client: PrometheusClient, settings: RecommenderSettings) -> None:
+    def __init__(self, client: PrometheusClient, settings: RecommenderSettings, at_once: int = AT_ONCE) -> None:
         self._client = client
         self._settings = settings
+        self._at_once = at_once
 
     def instances(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> Counter[Instance]:
         """The instances there were in a time, gone ones too, and their numbers of series. Raises PrometheusError."""
@@ -131,11 +132,11 @@ class HistoryLoader:
         parts = _parts(found, span, wanted)
         total, done, had = sum(part.shard.series for part in parts), 0, 0
         errors: list[PrometheusError] = []
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(self._at_once) as pool:
             waiting: dict[Future[Grid], _Part] = {}
             while parts or waiting:
                 # What is read ahead is held in memory, so no more is under way than is folded.
-                while parts and len(waiting) < _AT_ONCE:
+                while parts and len(waiting) < self._at_once:
                     part = parts.pop()
                     waiting[pool.submit(self._fetch, found, part, span)] = part
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
