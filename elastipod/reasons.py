@@ -63,6 +63,7 @@ class Reason(StrEnum):
     KEPT_ABOVE_USAGE = "KeptAboveUsage", "memory in use plus a margin is higher"
     KEPT_FOR_RUNTIME = "KeptForRuntime", "the process was told its memory when it started and will not keep to less"
     SIZED_AT_START = "SizedAtStart", "the process reads its size when it starts, so a change takes effect at a restart"
+    FOLLOWS_LIMIT = "FollowsLimit", "memory follows the limit it is given and nothing was killed, so it gets no more"
     TOO_SHORT_TO_SEE = "TooShortToSee", "its runs are over before their usage is seen, so nothing is lowered"
     SCALED_HORIZONTALLY = (
         "ScaledHorizontally",

@@ -22,6 +22,7 @@ from elastipod.api import (
 )
 from elastipod.clock import from_rfc3339, to_rfc3339
 from elastipod.pods import ContainerKey, Workload
+from recommender.following import STEPS
 from recommender.histogram import (
     CPU_FIRST_BUCKET,
     MEMORY_FIRST_BUCKET,
@@ -80,6 +81,7 @@ class _Annotation(Struct, forbid_unknown_fields=True):
     last_sample_at: float | None = None
     windows: list[tuple[str, float, float]] = []
     oom: _Oom | None = None
+    steps: list[tuple[float, float]] = []
 
 
 _annotations: Final = msgspec.json.Decoder(_Annotation)
@@ -112,6 +114,7 @@ def to_checkpoint(
             for one in sorted(history.windows, key=lambda one: (-one.ends_at, one.pod_uid))[:_MOST_WINDOWS]
         ],
         oom=_saved_oom(history.oom),
+        steps=list(history.steps),
     )
     return Checkpoint(
         metadata=ObjectMeta(
@@ -187,6 +190,7 @@ def from_checkpoint(
         samples=status.total_samples_count,
         windows=() if own is None else tuple(MemoryWindow(*window) for window in own.windows),
         oom=OomEvidence() if own is None or own.oom is None else _evidence(own.oom),
+        steps=() if own is None else tuple(own.steps),
     )
 
 
@@ -244,6 +248,9 @@ def _own(saved: Checkpoint, latest: float) -> _Annotation | None:
     times = [own.first_sample_at, own.last_sample_at, *(ends_at for _, ends_at, _ in own.windows)]
     times += [fine.reference_at for fine in (own.cpu, own.memory) if fine is not None]
     amounts = [peak for _, _, peak in own.windows]
+    amounts += [amount for step in own.steps for amount in step]
+    if len(own.steps) > STEPS:
+        raise UnusableHistory(f"{where}.steps: are more than {STEPS}")
     if own.oom is not None:
         times.append(own.oom.at)
         amounts += [own.oom.floor_bytes, own.oom.proven_bytes]

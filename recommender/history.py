@@ -14,6 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from elastipod.pods import ContainerKey, Workload
+from recommender.following import Followers, Steps
 from recommender.histogram import (
     CPU_FIRST_BUCKET,
     MEMORY_FIRST_BUCKET,
@@ -56,6 +57,8 @@ class ContainerHistory(Struct, frozen=True):
     """CPU samples, as upstream counts them."""
     windows: tuple[MemoryWindow, ...] = ()
     oom: OomEvidence = NO_EVIDENCE
+    steps: Steps = ()
+    """The newest memory limits, and the most that was used under each."""
 
 
 @dataclass(slots=True)
@@ -85,6 +88,7 @@ class History:
         self.samples: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.oom_floor = np.zeros(0)
         self.memory_interval = np.zeros(0)
+        self.followers = Followers()
         self._oom: dict[int, OomEvidence] = {}
         self._instances: dict[InstanceKey, int] = {}
         self._free_instances: list[int] = []
@@ -141,6 +145,7 @@ class History:
             self.last_sample_at = np.pad(self.last_sample_at, (0, more), constant_values=np.nan)
             self.heard_at = np.pad(self.heard_at, ((0, more), (0, 0)), constant_values=np.nan)
             self.samples = np.pad(self.samples, (0, more))
+            self.followers.reserve(grown)
             self.oom_floor = np.pad(self.oom_floor, (0, more))
             self.memory_interval = np.pad(
                 self.memory_interval, (0, more), constant_values=self._settings.memory_interval_seconds
@@ -159,6 +164,7 @@ class History:
             del self._containers[key.workload]
         self.cpu.clear(row)
         self.memory.clear(row)
+        self.followers.clear(row)
         self.first_sample_at[row] = self.last_sample_at[row] = self.heard_at[row] = np.nan
         self.samples[row] = 0
         self.oom_floor[row] = 0.0
@@ -186,6 +192,11 @@ class History:
         self._peaks[place] = saved.peak_bytes if saved else np.nan
         self._stamps[place] = np.nan
         return place
+
+    def rows_of(self, instances: Ints) -> Ints:
+        """The rows of instances."""
+        found: Ints = self._row_of[instances]
+        return found
 
     def forget_instance(self, instance: InstanceKey) -> None:
         """The pod is gone; what it showed stays in its row."""
@@ -253,6 +264,9 @@ class History:
         )
         self._oom[row] = after
         self.oom_floor[row] = after.floor_bytes
+        if after is not before:
+            # It did need more.
+            self.followers.clear(row)
         return after is not before
 
     def oom(self, row: int) -> OomEvidence:
@@ -323,6 +337,7 @@ class History:
             samples=int(self.samples[row]),
             windows=tuple(sorted(windows, key=lambda window: window.pod_uid)),
             oom=self.oom(row),
+            steps=self.followers.steps(row),
         )
 
     def restore(self, key: ContainerKey, saved: ContainerHistory) -> None:
@@ -336,6 +351,7 @@ class History:
         self.last_sample_at[row] = np.nan if saved.last_sample_at is None else saved.last_sample_at
         self.heard_at[row] = self.last_sample_at[row]
         self.samples[row] = saved.samples
+        self.followers.restore(row, saved.steps)
         self._oom[row] = saved.oom
         self.oom_floor[row] = saved.oom.floor_bytes
         self._saved_windows[row] = {window.pod_uid: window for window in saved.windows}

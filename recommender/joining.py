@@ -32,6 +32,7 @@ def joined(saved: ContainerHistory, ours: ContainerHistory, half_life_seconds: f
         samples=earlier.samples + later.samples,
         windows=later.windows,
         oom=oom,
+        steps=later.steps,
     )
 
 
@@ -90,6 +91,7 @@ def filled(ours: ContainerHistory, found: ContainerHistory, half_life_seconds: f
         samples=found.samples + ours.samples,
         windows=tuple(windows[uid] for uid in sorted(windows)),
         oom=ours.oom,
+        steps=ours.steps,
     )
 
 

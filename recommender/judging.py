@@ -13,8 +13,9 @@ import numpy as np
 from elastipod.api import AutoscalerStatus, ContainerRecommendation, resources
 from elastipod.clock import to_rfc3339
 from elastipod.limits import LimitRange, Quota
-from elastipod.pods import ContainerKey, Workload
+from elastipod.pods import Container, ContainerKey, Workload
 from elastipod.quantities import Resources
+from elastipod.reasons import Reason
 from recommender.capping import Hold, Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
@@ -25,7 +26,7 @@ from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
 from recommender.podcapping import cap_pod
-from recommender.ranges import Cap, Capped, Range, range_of
+from recommender.ranges import Cap, Capped, Range, Resource, range_of
 from recommender.settings import RecommenderSettings
 from recommender.status import recommendation
 
@@ -130,7 +131,7 @@ class Judgement:
         shown = self._members.containers(target)
         found = []
         for name, container in sorted(shown.items())[:_MOST_CONTAINERS]:
-            wanted = self._wanted(known, target, name)
+            wanted = self._held_to_limit(target, self._wanted(known, target, name), container)
             found.append(cap(wanted, known.claim.policy(name), container, around))
         return cap_pod(found, [one for one in shown.values() if one is not None], around, living)
 
@@ -152,6 +153,17 @@ class Judgement:
             known.unusable.pop(name, None)
             return fresh
         return _kept(before, fresh, float(self._history.oom_floor[row]))
+
+    def _held_to_limit(self, target: Workload, wanted: Capped, shown: Container | None) -> Capped:
+        """No more memory for what takes all that it is given, unless a kill asks for it."""
+        row = self._history.row(ContainerKey(target, wanted.container))
+        span, asked = wanted.memory, None if shown is None else shown.requests.memory_bytes
+        if row is None or span is None or asked is None or not self._history.followers.follows(row):
+            return wanted
+        most = max(asked, math.ceil(self._history.oom_floor[row]))
+        if span.target <= most:
+            return wanted
+        return wanted.changed(span.between(0, most), Cap(Resource.MEMORY, Reason.FOLLOWS_LIMIT, most, "its limit"))
 
     def _facts(self, known: Known, target: Workload | None, rivals: tuple[str, ...], is_provided: bool) -> Facts:
         claim = known.claim

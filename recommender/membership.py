@@ -45,6 +45,7 @@ class Membership:
         self._eligible = Eligible()
         self._places: dict[tuple[str, str, str], int] = {}
         self._requests = np.zeros((0, 4))
+        self._limits = np.zeros(0)
         self._live_since = np.zeros(0)
         self.changed: set[Workload] = set()
         """Workloads whose pods, requests or existence changed; the reader empties it."""
@@ -115,6 +116,11 @@ class Membership:
         """Per row: least and most cores, least and most bytes that living pods ask; NaN where none asks."""
         self._reserve(self._history.size)
         return self._requests[: self._history.size]
+
+    def limits(self) -> Floats:
+        """Per row: the memory limit in force in all its living pods; NaN where there is none, or they differ."""
+        self._reserve(self._history.size)
+        return self._limits[: self._history.size]
 
     def live_since(self) -> Floats:
         """Per row: since when one of its pods has been running; NaN where none is."""
@@ -271,6 +277,9 @@ class Membership:
             cores = [one.requests.cpu_millicores / 1000 for _, one in living if one.requests.cpu_millicores is not None]
             amounts = [float(one.requests.memory_bytes) for _, one in living if one.requests.memory_bytes is not None]
             self._requests[row] = (*_ends(cores), *_ends(amounts))
+            limits = {(one.actual_limits or one.limits).memory_bytes for _, one in living}
+            limit = limits.pop() if len(limits) == 1 else None
+            self._limits[row] = math.nan if limit is None else limit
             running = [one.started_at or pod.created_at for pod, one in living if one.is_running]
             self._live_since[row] = min(running, default=math.nan)
 
@@ -278,6 +287,7 @@ class Membership:
         if rows > len(self._live_since):
             more = max(rows, len(self._live_since) * 5 // 4 + 64) - len(self._live_since)
             self._requests = np.pad(self._requests, ((0, more), (0, 0)), constant_values=np.nan)
+            self._limits = np.pad(self._limits, (0, more), constant_values=np.nan)
             self._live_since = np.pad(self._live_since, (0, more), constant_values=np.nan)
 
 

@@ -227,6 +227,8 @@ class Recommendations:
                 is_too_large = values > most * _LEEWAY
                 self.counts.implausible += int(is_too_large.sum())
                 values[is_too_large] = nan
+        rows = self.history.rows_of(places[picked])
+        self.history.followers.take(rows, amounts, self.members.limits()[rows])
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
 
     def learn_kill(self, kill: OomKill) -> bool:
