@@ -1,14 +1,15 @@
 """The most that was used in the last quarter of an hour, hour, day, week.
 
-Owns block maxima: the extremes of every row in the 5-minute blocks of a day and the hours of a week, and from them the
-peak of any window in between; and the restart guard. A window's peak reaches back at least as long as the window, and
-less than one block further.
+Owns block maxima: the extremes of every row in blocks of 5 minutes, an hour and a day, from them the peak of any window
+up to a week, and what was used a day and a week ago; and the restart guard. A window's peak reaches back at least as
+long as the window, and less than one block further.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recommender.histogram import Floats, Ints
 
@@ -24,11 +25,13 @@ _BACK_UP: Final = 0.9
 class _Blocks:
     """The extremes of each row in the newest blocks of time, newest first."""
 
-    def __init__(self, rows: int, count: int, seconds: float, *, least: bool = False, dtype: type = np.float64) -> None:
+    def __init__(
+        self, rows: int, count: int, seconds: float, *, least: bool = False, dtype: type[Any] = np.float64
+    ) -> None:
         self.count = count
         self._seconds = seconds
         self._join = np.fmin if least else np.fmax
-        self._ring = np.full((count, rows), np.nan, dtype=dtype)
+        self._ring: NDArray[Any] = np.full((count, rows), np.nan, dtype=dtype)
         self._newest: int | None = None
 
     def see(self, values: Floats, at: float) -> None:
@@ -61,22 +64,30 @@ class Peaks:
 
     def __init__(self, rows: int) -> None:
         self._short = _Blocks(rows, 13, _SHORT_BLOCK)
-        # Only looked back at, never recommended: half the memory will do.
-        self._day = _Blocks(rows, 289, _SHORT_BLOCK, dtype=np.float32)
         self._short_least = _Blocks(rows, 13, _SHORT_BLOCK, least=True)
-        self._hours = _Blocks(rows, 169, HOUR)
+        self._hours = _Blocks(rows, 25, HOUR)
+        self._days = _Blocks(rows, 8, DAY)
+        # Only looked back at, never recommended: half the memory will do.
+        self._past_day = _Blocks(rows, 289, _SHORT_BLOCK, dtype=np.float32)
+        self._past_week = _Blocks(rows, 169, HOUR, dtype=np.float32)
+        self._all = (self._short, self._short_least, self._hours, self._days, self._past_day, self._past_week)
 
     def see(self, values: Floats, at: float) -> None:
         """Take a sample of every row; NaN is "not seen". Times do not go back."""
-        for blocks in (self._short, self._short_least, self._day, self._hours):
+        for blocks in self._all:
             blocks.see(values, at)
 
     def peaks(self, windows: Sequence[float]) -> Floats:
         """The most that was used in windows (seconds, rising) that end now, a line each."""
-        short = [one for one in windows if one <= HOUR]
-        long = [one for one in windows if one > HOUR]
-        found = [self._short.extremes([int(-(-one // _SHORT_BLOCK)) + 1 for one in short])] if short else []
-        found += [self._hours.extremes([int(-(-one // HOUR)) + 1 for one in long])] if long else []
+        found = []
+        for blocks, seconds, above, most in (
+            (self._short, _SHORT_BLOCK, 0.0, HOUR),
+            (self._hours, HOUR, HOUR, DAY),
+            (self._days, DAY, DAY, WEEK),
+        ):
+            those = [int(-(-one // seconds)) + 1 for one in windows if above < one <= most]
+            if those:
+                found.append(blocks.extremes(those))
         return np.concatenate(found)
 
     def leasts(self, windows: Sequence[float]) -> Floats:
@@ -85,11 +96,11 @@ class Peaks:
 
     def short_peaks(self, blocks_ago: Sequence[int]) -> Floats:
         """The peaks of 5-minute blocks of the clock, up to a day ago, a line each; 0 is the one that runs."""
-        return self._day.at(blocks_ago)
+        return self._past_day.at(blocks_ago)
 
     def hour_peaks(self, hours_ago: Sequence[int]) -> Floats:
         """The peaks of hours of the clock, a line each; 0 is the one that runs."""
-        return self._hours.at(hours_ago)
+        return self._past_week.at(hours_ago)
 
     def guarded(self, windows: Sequence[float]) -> Floats:
         """The windows' peaks; after a drop the day's, until a full hour is above 0.9 of it again."""

@@ -29,8 +29,8 @@ class Resource(StrEnum):
 RULES: Final[dict[Resource, dict[str, str]]] = {
     Resource.CPU: {
         "vpa": "VPA: p90 of decaying use +15 %",
-        "krr": "KRR: p95 of 14 days, daily",
-        "autopilot": "Autopilot's moving window: decaying p95 +10 %",
+        "krr": "KRR: p95 of 14 days, once a day",
+        "autopilot": "Autopilot's moving window: decaying p95 +15 %",
         "peak-1h": "peak of the last hour +5 %",
         "quantile-p95": "the fleet's quantile p95 of the next step",
         "quantile-p98": "the fleet's quantile p98 of the next step",
@@ -40,10 +40,10 @@ RULES: Final[dict[Resource, dict[str, str]]] = {
     },
     Resource.MEMORY: {
         "vpa": "VPA: p90 of daily peaks +15 %",
-        "krr": "KRR: peak of 14 days +15 %, daily",
-        "autopilot": "Autopilot's moving window: peak +10 %",
+        "krr": "KRR: peak of 14 days +15 %, once a day",
+        "autopilot": "Autopilot's moving window: peak +15 %",
         "peak-24h": "peak of the last day +5 %",
-        "peaks": "peak of the last hour +5 %, restart guard",
+        "peaks": "peak of the last hour +2 %, restart guard",
         "auto": "admitted: peaks, a kill weighed against size",
         "apart": "request apart from limit: last hour +2 %; last week +30 %",
         "oracle-24h": "who knows the next day",

@@ -16,13 +16,13 @@ from recommender.replay.peers import KILLED, trailing_peak
 from recommender.replay.playing import Played, UpdateRule, play
 from recommender.replay.series import Panel
 
-TIGHT: Final = AdmissionRule(counts_over=False, fleet_days=2.0, share=0.9, least_record_seconds=3 * HOUR, band=0.05)
+TIGHT: Final = AdmissionRule(counts_over=False, fleet_days=2.0, share=0.9, least_record_seconds=DAY, band=0.05)
 """CPU: no more is left unserved than by the histogram."""
 CALM: Final = AdmissionRule(
     fleet_days=2.0,
-    share=0.9,
-    least_record_seconds=3 * HOUR,
-    most_resizes_a_day=150.0,
+    share=0.85,
+    least_record_seconds=DAY,
+    most_resizes_a_day=200.0,
     band=0.15,
     raise_band=0.02,
 )
@@ -30,12 +30,12 @@ CALM: Final = AdmissionRule(
 MEMORY: Final = AdmissionRule(
     counts_unserved=False,
     counts_over=False,
-    kill_price=8.0,
+    kill_price=10.0,
     least_record_seconds=HOUR,
     half_life_seconds=365 * DAY,
     band=0.02,
 )
-"""Memory: a kill a day costs as much as eight times what is used."""
+"""Memory: a kill a day costs as much as ten times what is used."""
 
 _WINDOWS: Final = (HOUR, 6 * HOUR, DAY, 3 * DAY, WEEK)
 _MARGINS: Final = (1.02, 1.05, 1.1, 1.2)
@@ -52,8 +52,8 @@ def memory(panel: Panel, histogram: Played, rule: AdmissionRule = MEMORY) -> Pla
 
 
 def memory_guarded(panel: Panel) -> Played:
-    """One size for request and limit: the last hour's peak +5 %, with the restart guard."""
-    return play(panel, peaks(panel)[len(_WINDOWS)] * 1.05, UpdateRule(band=0.02, bump=KILLED))
+    """One size for request and limit: the last hour's peak +2 %, with the restart guard."""
+    return play(panel, peaks(panel)[len(_WINDOWS)] * _MARGINS[0], UpdateRule(band=0.02, bump=KILLED))
 
 
 def memory_apart(panel: Panel) -> tuple[Played, Played]:

@@ -31,27 +31,25 @@ def vpa(panel: Panel, *, is_memory: bool) -> Played:
 
 
 def krr(panel: Panel, *, is_memory: bool) -> Played:
-    """Kubernetes Resource Recommender: of 14 days the maximum +15 % for memory, p95 for CPU; once a day."""
-    if is_memory:
-        wanted = trailing_peak(panel.values, panel.steps(14 * DAY)) * 1.15
-    else:
-        wanted = np.full(panel.values.shape, np.nan)
-        daily = panel.steps(DAY)
-        for step in range(0, len(wanted), daily):
-            seen = panel.values[max(step - panel.steps(14 * DAY), 0) : step + 1]
-            has = np.isfinite(seen).any(axis=0)
-            wanted[step : step + daily, has] = np.nanquantile(seen[:, has], 0.95, axis=0)
-    return play(panel, wanted, UpdateRule(rest_seconds=DAY, bump=KILLED if is_memory else 0.0))
+    """Kubernetes Resource Recommender: of 14 days the peak +15 % for memory, p95 for CPU; after 3 hours, then daily."""
+    window, daily = panel.steps(14 * DAY), panel.steps(DAY)
+    wanted = np.full(panel.values.shape, np.nan)
+    for step in range(panel.steps(3 * HOUR) - 1, len(wanted), daily):
+        seen = panel.values[max(step + 1 - window, 0) : step + 1]
+        has = np.isfinite(seen).any(axis=0)
+        quantile = np.nanquantile(seen[:, has], 1.0 if is_memory else 0.95, axis=0)
+        wanted[step : step + daily, has] = quantile * (1.15 if is_memory else 1.0)
+    return play(panel, wanted, UpdateRule(bump=KILLED if is_memory else 0.0))
 
 
 def autopilot(panel: Panel, *, is_memory: bool) -> Played:
-    """Autopilot's moving window: the peak of 4 days for memory, p95 with half-life 12 h for CPU; +10 %."""
+    """Autopilot's moving window: the peak of 4 days for memory, p95 with half-life 12 h for CPU; +15 %."""
     if is_memory:
-        target = trailing_peak(panel.values, panel.steps(2 * 48 * HOUR)) * 1.1
+        target = trailing_peak(panel.values, panel.steps(2 * 48 * HOUR)) * 1.15
     else:
-        target = _decayed(panel, 12 * HOUR, (0.95,))[..., 0] * 1.1
+        target = _decayed(panel, 12 * HOUR, (0.95,))[..., 0] * 1.15
     wanted = trailing_peak(target, panel.steps(HOUR))
-    return play(panel, wanted, UpdateRule(band=0.05, raise_band=0.0, bump=KILLED if is_memory else 0.0))
+    return play(panel, wanted, UpdateRule(band=0.05, bump=KILLED if is_memory else 0.0))
 
 
 def recent_peak(panel: Panel, *, seconds: float, is_memory: bool) -> Played:
