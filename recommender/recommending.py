@@ -176,11 +176,11 @@ class Recommendations:
     def past_wanted(self, target: Workload, now: float) -> HistoryRequest | None:
         """Which of a workload's times before now are not known; None as long as its containers are not either."""
         settings = self._settings
-        names = self.members.containers(target)
-        if not names:
+        shown = self.members.containers(target)
+        if not shown:
             return None
         unknown: dict[str, Unknown] = {}
-        for name in names:
+        for name in shown:
             row = self.history.row(ContainerKey(target, name))
             first, last = (math.nan, math.nan) if row is None else self.history.heard_between(row)
             if math.isnan(last):
@@ -188,7 +188,7 @@ class Recommendations:
             elif now - last > _STALE_SECONDS or last - first < settings.confidence_interval_seconds:
                 unknown[name] = Unknown(now, first, last)
         pods = {pod.name: pod.uid for pod in self.members.pods(target) if not pod.is_terminal}
-        return HistoryRequest(target, unknown, pods)
+        return HistoryRequest(target, unknown, pods, {name: one.requests for name, one in shown.items() if one})
 
     def fill(self, key: ContainerKey, found: ContainerHistory) -> None:
         """Know what was found of times that nothing was known of."""

@@ -28,6 +28,8 @@ class HistoryRequest:
     containers: dict[str, Unknown]
     pods: dict[str, str] = field(default_factory=dict)
     """UIDs of its living pods, by their names."""
+    requests: dict[str, Resources] = field(default_factory=dict)
+    """What its containers ask for: amounts that have nothing to do with it are of another unit."""
 
 
 @dataclass(slots=True)

@@ -4,9 +4,7 @@ Owns the rule: each amount counts for as many live samples as its step is long, 
 intervals, from its first sample on. Asks nothing; what is known already is left out by its time.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +22,6 @@ from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.grid import Row
 from recommender.sources.prometheus.planning import Span
-
-LEAST_BYTES: Final = 64 * 1024.0
-"""Half of all containers use less memory than this only where bytes are something else."""
 
 
 @dataclass(slots=True)
@@ -138,13 +133,3 @@ def _is_unknown(times: Floats, unknown: Unknown) -> NDArray[np.bool_]:
 def _widen(total: _Sum, at: Floats) -> None:
     total.first_at = min(total.first_at, float(at[0]))
     total.last_at = max(total.last_at, float(at[-1]))
-
-
-def suspicion(amounts: Iterable[float], least: float, taken: int, too_large: int) -> str:
-    """Why a resource's amounts can not be in the unit they are told to be in; nothing where they may be."""
-    if too_large > taken:
-        return "most amounts are larger than any node is: another unit"
-    found = list(amounts)
-    if found and float(np.median(found)) < least:
-        return "most amounts are smaller than any process takes: another unit"
-    return ""

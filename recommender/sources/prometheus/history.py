@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from elastipod.pods import ContainerKey
-from elastipod.quantities import Resources
+from elastipod.quantities import NOTHING, Resources
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Fetched, HistoryRequest
 from recommender.sources.prometheus.client import PrometheusClient
+from recommender.sources.prometheus.counting import Wanted
 from recommender.sources.prometheus.discovering import discover
 from recommender.sources.prometheus.grid import Instance
-from recommender.sources.prometheus.loading import HistoryLoader, Loaded, Wanted
+from recommender.sources.prometheus.loading import HistoryLoader, Loaded
 from recommender.sources.prometheus.ownership import Matching, Owners
 from recommender.sources.prometheus.planning import span_before
 
@@ -73,7 +74,8 @@ def wanted_instances(
         if request is not None and instance.container in request.containers:
             key = ContainerKey(request.workload, instance.container)
             uid = request.pods.get(instance.pod, "")
-            wanted[instance] = Wanted(key, request.containers[instance.container], uid, series)
+            asked = request.requests.get(instance.container, NOTHING).memory
+            wanted[instance] = Wanted(key, request.containers[instance.container], uid, series, asked)
     return wanted
 
 

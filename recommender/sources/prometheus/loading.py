@@ -10,16 +10,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
-from recommender.sources.past import Unknown
 from recommender.sources.prometheus.client import PrometheusClient, PrometheusError
+from recommender.sources.prometheus.counting import Wanted, count
 from recommender.sources.prometheus.discovering import Found
-from recommender.sources.prometheus.folding import LEAST_BYTES, Fold, suspicion
+from recommender.sources.prometheus.folding import Fold
 from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Dropped, Grid, Instance, instance_of
 from recommender.sources.prometheus.ownership import Owners
 from recommender.sources.prometheus.planning import MOST_POINTS, MOST_SAMPLES, Shard, Span, plan_shards
@@ -51,17 +49,6 @@ Progress = Callable[[int, int], None]
 
 def no_progress(_done: int, _all: int) -> None:
     """For whom nobody waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Whose instance it is, and which of its times are wanted."""
-
-    key: ContainerKey
-    unknown: Unknown
-    living_uid: str = ""
-    series: int = 1
-    """How many there are of it: one for each run of the container, and for each way it is scraped."""
 
 
 @dataclass(slots=True)
@@ -143,7 +130,7 @@ class HistoryLoader:
                     part = waiting.pop(future)
                     try:
                         grid = future.result()
-                        problem = _count(fold, grid, part, wanted, most[part.resource])
+                        problem = count(fold, grid, wanted, is_memory=part.is_memory, most=most[part.resource])
                         loaded.dropped.add(grid.dropped)
                         errors.clear()
                         had += 1
@@ -205,6 +192,10 @@ class _Part:
     is_crowded: bool
     """Whether a container has so many series that the server is to make one of them."""
 
+    @property
+    def is_memory(self) -> bool:
+        return self.resource == "memory"
+
     def __str__(self) -> str:
         shown = ", ".join(self.shard.pods or self.shard.namespaces)
         return f"{self.resource} of {shown if len(shown) < 100 else f'{shown[:100]}...'}"
@@ -240,28 +231,3 @@ def _keys(shard: Shard, wanted: Mapping[Instance, Wanted]) -> set[ContainerKey]:
         for instance, one in wanted.items()
         if instance.namespace in shard.namespaces and (not shard.pods or instance.pod in shard.pods)
     }
-
-
-def _count(fold: Fold, grid: Grid, part: _Part, wanted: Mapping[Instance, Wanted], most: float) -> str:
-    """Count what was read, and leave out what is more than any node has; why none of it was, where none was."""
-    taken, peaks = 0, []
-    for _, row in grid.rows():
-        if most:
-            is_too_large = row > most
-            grid.dropped.too_large += int(is_too_large.sum())
-            row[is_too_large] = np.nan
-        known = row[~np.isnan(row)]
-        taken += len(known)
-        if len(known):
-            peaks.append(float(known.max()))
-    is_memory = part.resource == "memory"
-    problem = suspicion(peaks, LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
-    if problem:
-        return problem
-    for instance, row in grid.rows():
-        one = wanted.get(instance)
-        if one is not None and is_memory:
-            fold.add_memory(one.key, grid.span, row, one.unknown, one.living_uid)
-        elif one is not None:
-            fold.add_cpu(one.key, grid.span, row, one.unknown)
-    return ""

@@ -14,9 +14,10 @@ from recommender.advising import Sized, Surveyed
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.client import PrometheusClient, Unusable
+from recommender.sources.prometheus.counting import Wanted
 from recommender.sources.prometheus.discovering import discover
 from recommender.sources.prometheus.grid import Instance
-from recommender.sources.prometheus.loading import HistoryLoader, Progress, Wanted, no_progress
+from recommender.sources.prometheus.loading import HistoryLoader, Progress, no_progress
 from recommender.sources.prometheus.ownership import Matching, Owners, guessed_workload
 from recommender.sources.prometheus.planning import span_before
 from recommender.sources.prometheus.queries import REQUESTS
@@ -80,7 +81,8 @@ def survey(
         if key.workload.kind in _SLEEPING and key.workload not in awake:
             surveyed.containers.setdefault(key, Sized())
         if key in surveyed.containers:
-            wanted[instance] = Wanted(key, Unknown(now), series=series)
+            asked = surveyed.containers[key].requests.memory
+            wanted[instance] = Wanted(key, Unknown(now), series=series, request_bytes=asked)
     for instance in states.killed(settings.history_seconds) & wanted.keys():
         surveyed.containers[wanted[instance].key].is_killed = True
     if wanted:

@@ -11,7 +11,8 @@ from recommender.history import ContainerHistory, History, InstanceKey
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.answers import Series
-from recommender.sources.prometheus.folding import LEAST_BYTES, Fold, suspicion
+from recommender.sources.prometheus.counting import LEAST_BYTES, suspicion
+from recommender.sources.prometheus.folding import Fold
 from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Grid, Instance, Row
 from recommender.sources.prometheus.planning import Span
 from recommender.sources.prometheus.queries import Names

@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from msgspec import Raw
 
 from elastipod.clock import SystemClock
 from elastipod.pods import ContainerKey, Workload
@@ -13,12 +14,13 @@ from recommender.joining import filled
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.access import PrometheusAccess
-from recommender.sources.prometheus.answers import BadAnswer, range_answer
+from recommender.sources.prometheus.answers import BadAnswer, Series, range_answer
 from recommender.sources.prometheus.client import Late, PrometheusClient, PrometheusError, Refused, Unusable
+from recommender.sources.prometheus.counting import Wanted, count
 from recommender.sources.prometheus.discovering import Found, discover
 from recommender.sources.prometheus.folding import Fold
 from recommender.sources.prometheus.grid import MOST_BYTES, Grid, Instance
-from recommender.sources.prometheus.loading import HistoryLoader, Loaded, Wanted
+from recommender.sources.prometheus.loading import HistoryLoader, Loaded
 from recommender.sources.prometheus.planning import Span
 from recommender.sources.prometheus.queries import Names, Selecting
 from tests.recommender.past import history_of
@@ -172,6 +174,25 @@ def test_amounts_in_another_unit_are_refused(scale: float) -> None:  # F21
     loaded = load(lambda question: Answer(usage(question, scale)))
     assert loaded.histories == {}
     assert any("another unit" in problem for problem in loaded.problems)
+
+
+def test_of_a_thousand_streams_in_another_unit_none_is_taken() -> None:  # F21
+    """Containers from 30 MB to 4 GB, of which a tenth to all that they ask for is used."""
+    chance = random.Random(3)
+    for _ in range(1000):
+        scale = chance.choice((1 / 1024, 1 / 1024**2, 1 / 1000, 1024.0, 1024.0**2))
+        grid = Grid(SPAN, Names(), MOST_BYTES, 8)
+        wanted = {}
+        for instance in WANTED:
+            used = 3e7 * 130 ** chance.random()
+            wanted[instance] = Wanted(KEY, Unknown(NOW), request_bytes=int(used * 10 ** chance.random()))
+            values = [[at, str(used * scale)] for at in range(SPAN.start, NOW + 1, 3600)]
+            labels = {"namespace": instance.namespace, "pod": instance.pod, "container": instance.container}
+            grid.take(Series(labels, Raw(compact(values))))
+        fold = Fold(SETTINGS, NOW)
+        problem = count(fold, grid, wanted, is_memory=True, most=2e10)
+        assert "another unit" in problem
+        assert fold.histories() == {}
 
 
 def test_a_history_of_another_pods_making_is_nobodys() -> None:
