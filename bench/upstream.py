@@ -45,6 +45,9 @@ STEP_SECONDS: Final = 1800.0
 GOAL_BUCKETS: Final = 1.0
 GOAL_CPU, GOAL_MEMORY, GOAL_WRITES, GOAL_FIRST_SECONDS = 1 / 9, 1 / 2, 1 / 60, 5.0
 _FIRST_BUCKETS: Final = (0.01, 0.01, 0.01, 1e7, 1e7, 1e7)
+_WINDOWS: Final = 4
+"""Steps that are whole memory intervals. Who takes a history over in the midst of one begins a new one, and upstream,
+which leaves the peak of one under way out of what it saves, would find it in ours and count it beside its own."""
 _LED: Final = (
     "--recommender-interval=1s",
     "--kube-api-qps=1000",
@@ -211,18 +214,18 @@ async def same_answers(figures: Figures, folder: Path, workloads: int, steps: in
         theirs = await led.saved(ours=False)
         at = led.usage.at
         async with led.upstream() as upstream:
-            for _ in range(3):
+            for _ in range(_WINDOWS):
                 await led.step(upstream=upstream)
         stated = await led.stated()
         await led.restore(theirs)
         led.usage.at = at
         async with led.ours("default") as ours:
-            for _ in range(3):
+            for _ in range(_WINDOWS):
                 await led.step(ours=ours)
             compare(figures, "from upstream's checkpoints", ours, led.said(ours), stated)
             await ours.save()
             async with led.upstream() as upstream:
-                for _ in range(3):
+                for _ in range(_WINDOWS):
                     await led.step(ours=ours, upstream=upstream)
             compare(figures, "upstream from ours", ours, led.said(ours), await led.stated())
         await led.usage.close()
@@ -265,7 +268,7 @@ async def cost(figures: Figures, folder: Path, workloads: int, ticks: int) -> No
         fleet = ResizeFleet(server, workloads, 3, 2)
         await fleet.make(connection)
         await many(_second(connection, *name) for name in fleet.names)
-        pods = [(space, f"{name}-1-{number}") for space, name in fleet.names for number in range(3)]
+        pods = [(space, f"{name}-1-{number}") for space, name in fleet.names for number in range(_WINDOWS)]
         usage = UsageServer(pods, fleet.containers, seed=2)
         await usage.start(server)
         accounts = {name: fleet.account(name, folder) for name in ("upstream", "elastipod")}
