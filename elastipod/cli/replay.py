@@ -114,13 +114,14 @@ def _jobs(one: Recording, progress: Any) -> list[dict[str, Any]]:
     if not one.runs:
         return []
     from recommender.replay import jobs
+    from recommender.replay.comparing import plain
 
     rows: list[dict[str, Any]] = []
     names = sorted({run.job for run in one.runs})
     for name in progress.track(names, description=f"{one.name} jobs"):
         own = [run for run in one.runs if run.job == name]
         rows += [
-            {"job": name, "rule": planner, **asdict(jobs.play_jobs(own, getattr(jobs, planner)))}
+            {"job": name, "rule": planner, **plain(asdict(jobs.play_jobs(own, getattr(jobs, planner))))}
             for planner in _PLANNERS
         ]
     return rows

@@ -6,6 +6,7 @@ Owns the list of rules by name, and the rows that say how each did.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from math import isfinite
 from typing import Any, Final
 
 from recommender.estimators.quantile import QUANTILES
@@ -114,13 +115,20 @@ def row(source: str, resource: Resource, rule: str, found: Summary, prices: Pric
     unit, price = (1.0, prices.core_hour) if resource is Resource.CPU else (_GIB, prices.gib_hour)
     facts = asdict(found)
     reserved, used = facts.pop("reserved_hours") / unit, facts.pop("used_hours") / unit
+    if resource is Resource.CPU:
+        facts["kills_a_day"] = None
     return {
         "source": source,
         "resource": str(resource),
         "rule": rule,
-        **facts,
+        **plain(facts),
         "reserved_hours": reserved,
         "used_hours": used,
         "money": reserved * price,
         "currency": prices.currency,
     }
+
+
+def plain(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts as JSON has them: where there was nothing to measure, there is no figure."""
+    return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in facts.items()}

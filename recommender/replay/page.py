@@ -74,8 +74,8 @@ def _trade_off(rows: Sequence[dict[str, Any]]) -> str:
     if not rows or "slack" not in rows[0]:
         return ""
     harm = "kills_a_day" if rows[0].get("resource") == "memory" else "unserved"
-    points = [(str(row["rule"]), float(row[harm]), float(row["slack"])) for row in rows]
-    points = [one for one in points if np.isfinite(one[1:]).all()]
+    told = [row for row in rows if row[harm] is not None and row["slack"] is not None]
+    points = [(str(row["rule"]), float(row[harm]), float(row["slack"])) for row in told]
     if not points:
         return ""
     most_harm = max([x for _, x, _ in points] + [1e-9])

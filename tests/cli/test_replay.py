@@ -42,6 +42,7 @@ def test_every_rule_has_a_row_with_its_score(trace: Path) -> None:
     assert {row["rule"] for row in rows if row["resource"] == "cpu"} >= {"vpa", "tight", "calm", "quantile-p95"}
     oracle = next(row for row in rows if row["rule"] == "oracle-24h")
     assert oracle["kills_a_day"] == 0
+    assert next(row for row in rows if row["rule"] == "oracle-1h")["kills_a_day"] is None
     assert oracle["reserved_hours"] > oracle["used_hours"] > 0
 
 
@@ -62,6 +63,14 @@ def test_jobs_are_scored_by_run(jobs: Path) -> None:
     rows = {row["rule"]: row for row in json.loads(answer.stdout)["jobs"]}
     assert rows["vpa"]["runs"] == 2
     assert rows["ours"]["waste"] < rows["vpa"]["waste"]
+
+
+def test_where_there_is_nothing_to_measure_there_is_no_figure(tmp_path: Path) -> None:
+    file = tmp_path / "short.csv"
+    file.write_text("series,t,mem\na,0,1\na,60,1\n")
+    answer = CliRunner().invoke(command(), ["replay", str(file), "--rules", "vpa", "-o", "json"])
+    assert answer.exit_code == 0, answer.output
+    assert [row["slack"] for row in json.loads(answer.stdout)["series"]] == [None]
 
 
 def test_the_page_has_pictures_escapes_names_and_needs_no_network(trace: Path, tmp_path: Path) -> None:

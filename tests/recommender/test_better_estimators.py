@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from recommender.estimators.admission import HISTOGRAM, Admission, AdmissionRule
+from recommender.estimators.apart import LimitMode, limit
 from recommender.estimators.peaks import DAY, HOUR, WEEK, Peaks
 from recommender.estimators.quantile import FEATURES, Features, Lessons, expected, is_fit_due
 from recommender.estimators.runs import EarlierRuns, Usage, sizes_of_a_first_run
@@ -218,3 +219,24 @@ def test_a_first_run_never_has_less_than_a_quarter_above_its_peak_so_far(memory:
     assert (sizes >= 1.25 * np.maximum.accumulate(memory)).all()
     assert (sizes[:60] >= 10.0).all()
     assert (sizes <= np.maximum(10.0, 1.5 * memory.max())).all()
+
+
+amounts = arrays(np.float64, 6, elements=st.floats(1.0, 1e12))
+
+
+@given(amounts, amounts, arrays(np.float64, 6, elements=st.floats(0.1, 10.0)), st.sampled_from(LimitMode))
+def test_a_limit_is_never_below_its_request(
+    request_bytes: np.ndarray, week_peak: np.ndarray, ratio: np.ndarray, mode: LimitMode
+) -> None:
+    found = limit(mode, request_bytes, week_peak, ratio)
+    assert np.isnan(found).all() if mode is LimitMode.UNSET else (found >= request_bytes).all()
+
+
+def test_a_limit_keeps_its_ratio_or_follows_the_weeks_peak() -> None:
+    sizes = np.array([100.0]), np.array([200.0]), np.array([1.5])
+    assert limit(LimitMode.PROPORTIONAL, *sizes)[0] == 150.0
+    assert limit(LimitMode.INDEPENDENT, *sizes)[0] == 260.0
+
+
+def test_where_no_limit_is_stated_a_proportional_one_is_not_made_up() -> None:
+    assert np.isnan(limit(LimitMode.PROPORTIONAL, np.array([1.0]), np.array([2.0]), np.array([np.nan])))
