@@ -34,7 +34,10 @@ class Wanted:
 
 
 def count(fold: Fold, grid: Grid, wanted: Mapping[Instance, Wanted], *, is_memory: bool, most: float) -> str:
-    """Count what was read, and leave out what is more than any node has; why none of it was, where none was."""
+    """Count what was read of what is wanted, and leave out what is more than any node has.
+
+    Why none of it was counted, where none was.
+    """
     taken, peaks, shares = 0, [], []
     for instance, row in grid.rows():
         if most:
@@ -45,19 +48,18 @@ def count(fold: Fold, grid: Grid, wanted: Mapping[Instance, Wanted], *, is_memor
         taken += len(known)
         if len(known):
             peaks.append(float(known.max()))
-            asked = wanted[instance].request_bytes if instance in wanted else 0
-            if asked:
-                shares.append(peaks[-1] / asked)
+            if wanted[instance].request_bytes:
+                shares.append(peaks[-1] / wanted[instance].request_bytes)
     problem = suspicion(peaks, LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
     if is_memory:
         problem = problem or suspicion(shares, LEAST_SHARE, 0, 0)
     if problem:
         return problem
     for instance, row in grid.rows():
-        one = wanted.get(instance)
-        if one is not None and is_memory:
+        one = wanted[instance]
+        if is_memory:
             fold.add_memory(one.key, grid.span, row, one.unknown, one.living_uid)
-        elif one is not None:
+        else:
             fold.add_cpu(one.key, grid.span, row, one.unknown)
     return ""
 

@@ -4,7 +4,7 @@ Owns what becomes of points: each stands at its time, once, whatever is told twi
 left out and counted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,26 +41,26 @@ class Dropped:
     """More than any node has, or than is within reason."""
     off_grid: int = 0
     nameless: int = 0
-    surplus: int = 0
-    """Series beyond as many as fit."""
+    unwanted: int = 0
+    """Series of containers that nobody asked about."""
 
     def add(self, other: "Dropped") -> None:
         self.bad_values += other.bad_values
         self.too_large += other.too_large
         self.off_grid += other.off_grid
         self.nameless += other.nameless
-        self.surplus += other.surplus
+        self.unwanted += other.unwanted
 
 
 class Grid:
     """One resource of some containers: a row each, a column for each time; NaN where nothing is known."""
 
-    def __init__(self, span: Span, names: Names, most: float, most_rows: int) -> None:
+    def __init__(self, span: Span, names: Names, most: float, wanted: Container[Instance]) -> None:
         self.span = span
         self.dropped = Dropped()
         self._names = names
         self._most = most
-        self._most_rows = most_rows
+        self._wanted = wanted
         self._rows: dict[Instance, Row] = {}
 
     def rows(self) -> Iterator[tuple[Instance, Row]]:
@@ -72,6 +72,9 @@ class Grid:
         if instance is None:
             self.dropped.nameless += 1
             return
+        if instance not in self._wanted:
+            self.dropped.unwanted += 1
+            return
         try:
             times, values = points(series.values, self.span.step)
         except ValueError:
@@ -79,9 +82,6 @@ class Grid:
             return
         row = self._rows.get(instance)
         if row is None:
-            if len(self._rows) >= self._most_rows:
-                self.dropped.surplus += 1
-                return
             row = self._rows[instance] = np.full(self.span.points, np.nan, dtype=np.float32)
         self._write(row, times, values)
 

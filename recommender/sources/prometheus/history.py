@@ -49,7 +49,10 @@ class PrometheusHistory:
         loader = HistoryLoader(self._client, self._settings)
         instances = loader.instances(found, span, namespaces)
         wanted = wanted_instances(instances, requests, loader.owners(found, span, namespaces))
-        loaded = loader.load(found, span, wanted, now=now, largest_node=largest_node) if wanted else Loaded()
+        shared = {one.namespace for one in instances.keys() - wanted.keys()}
+        loaded = Loaded()
+        if wanted:
+            loaded = loader.load(found, span, wanted, now=now, shared=shared, largest_node=largest_node)
         missing = {key.workload for key in loaded.missing}
         return Fetched(
             {key: one for key, one in loaded.histories.items() if key.workload not in missing},

@@ -5,7 +5,7 @@ shard that can not be had whole is left out and told: what is absent lowers noth
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final
@@ -39,7 +39,6 @@ _LEAST_RATE_SECONDS: Final = 240
 """A rate needs two samples, and they are up to two minutes apart."""
 _CROWD: Final = 8
 """Series of one container; of more the server makes one, which costs it several times as much."""
-_SPARE_ROWS: Final = 64
 _MOST_INSTANCES: Final = 1_000_000
 _LEEWAY: Final = 1.25
 
@@ -109,14 +108,18 @@ class HistoryLoader:
         wanted: dict[Instance, Wanted],
         *,
         now: float,
+        shared: Container[str] = (),
         largest_node: Resources = NOTHING,
         progress: Progress = no_progress,
     ) -> Loaded:
-        """The histories of instances. Raises PrometheusError where nothing at all can be had."""
+        """The histories of instances. Raises PrometheusError where nothing at all can be had.
+
+        In namespaces that are `shared` there is more than is wanted.
+        """
         loaded = Loaded()
         fold = Fold(self._settings, now)
         most = {"cpu": largest_node.cpu / 1000 * _LEEWAY, "memory": largest_node.memory * _LEEWAY}
-        parts = _parts(found, span, wanted)
+        parts = _parts(found, span, wanted, shared)
         total, done, had = sum(part.shard.series for part in parts), 0, 0
         errors: list[PrometheusError] = []
         with ThreadPoolExecutor(self._at_once) as pool:
@@ -125,7 +128,7 @@ class HistoryLoader:
                 # What is read ahead is held in memory, so no more is under way than is folded.
                 while parts and len(waiting) < self._at_once:
                     part = parts.pop()
-                    waiting[pool.submit(self._fetch, found, part, span)] = part
+                    waiting[pool.submit(self._fetch, found, part, span, wanted)] = part
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     part = waiting.pop(future)
                     try:
@@ -163,11 +166,11 @@ class HistoryLoader:
         self._client.label_sets(selector, span.start - span.step, span.end, take)
         return counts
 
-    def _fetch(self, found: Found, part: "_Part", span: Span) -> Grid:
+    def _fetch(self, found: Found, part: "_Part", span: Span, wanted: Container[Instance]) -> Grid:
         """A resource of a shard, over the whole time. Raises PrometheusError."""
         series = part.shard.series
         limit = MOST_CORES if part.resource == "cpu" else MOST_BYTES
-        grid = Grid(span, part.selecting.names, limit, series + series // 4 + _SPARE_ROWS)
+        grid = Grid(span, part.selecting.names, limit, wanted)
         pieces = span.cut(min(MOST_POINTS, max(MOST_SAMPLES // max(series, 1), 1)))
         pieces.reverse()
         while pieces:
@@ -208,7 +211,7 @@ class _Part:
         return self.selecting.by_container(query) if self.is_crowded else query
 
 
-def _parts(found: Found, span: Span, wanted: Mapping[Instance, Wanted]) -> list[_Part]:
+def _parts(found: Found, span: Span, wanted: Mapping[Instance, Wanted], shared: Container[str]) -> list[_Part]:
     """All there is to ask."""
     counts: dict[str, dict[str, int]] = {}
     crowded: set[str] = set()
@@ -220,7 +223,7 @@ def _parts(found: Found, span: Span, wanted: Mapping[Instance, Wanted]) -> list[
     resources = [(name, one) for name, one in (("cpu", found.cpu), ("memory", found.memory)) if one is not None]
     return [
         _Part(resource, selecting, shard, not crowded.isdisjoint(shard.namespaces))
-        for shard in plan_shards(counts, span.points)
+        for shard in plan_shards(counts, span.points, shared=shared)
         for resource, selecting in resources
     ]
 

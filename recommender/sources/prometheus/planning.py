@@ -4,7 +4,7 @@ Owns the cutting of a long history of many series into questions that a server a
 enough samples that neither side has to hold many. What is refused as too much is halved. Asks nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,17 +61,23 @@ class Shard:
 EVERYTHING: Final = Shard()
 
 
-def plan_shards(pods: Mapping[str, Mapping[str, int]], points: int, most_samples: int = MOST_SAMPLES) -> list[Shard]:
-    """Shards for namespaces, pods and their numbers of containers; a shard's answer is not much above the most.
+def plan_shards(
+    pods: Mapping[str, Mapping[str, int]],
+    points: int,
+    most_samples: int = MOST_SAMPLES,
+    shared: Container[str] = (),
+) -> list[Shard]:
+    """Shards for namespaces, pods and their numbers of series; a shard's answer is not much above the most.
 
-    Small namespaces go together; of a large one some pods at a time.
+    Small namespaces go together; of a large one, and of one that is `shared` with pods that are not asked about, some
+    pods at a time.
     """
     most = max(most_samples // max(points, 1), 1)
     shards: list[Shard] = []
     small: dict[str, int] = {}
     for namespace, counts in sorted(pods.items()):
         total = sum(counts.values())
-        if total > most:
+        if total > most or namespace in shared:
             shards += [Shard((namespace,), names, series) for names, series in _groups(counts, most)]
         else:
             small[namespace] = total

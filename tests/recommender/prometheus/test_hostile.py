@@ -181,7 +181,7 @@ def test_of_a_thousand_streams_in_another_unit_none_is_taken() -> None:  # F21
     chance = random.Random(3)
     for _ in range(1000):
         scale = chance.choice((1 / 1024, 1 / 1024**2, 1 / 1000, 1024.0, 1024.0**2))
-        grid = Grid(SPAN, Names(), MOST_BYTES, 8)
+        grid = Grid(SPAN, Names(), MOST_BYTES, WANTED)
         wanted = {}
         for instance in WANTED:
             used = 3e7 * 130 ** chance.random()
@@ -231,14 +231,14 @@ def test_spoiled_answers_are_refused_or_hold_amounts() -> None:
     with answering(lambda _: Answer(mutated(body, chance))) as url:
         client = client_of(url)
         for _ in range(1000):
-            grid = Grid(SPAN, Names(), MOST_BYTES, 8)
+            grid = Grid(SPAN, Names(), MOST_BYTES, WANTED)
             try:
                 client.range("x", SPAN, grid.take)
             except (Unusable, Refused):
                 refused += 1
                 continue
             rows = [row for _, row in grid.rows()]
-            assert len(rows) <= 8
+            assert len(rows) <= len(WANTED)
             assert all(((row >= 0) & (row <= MOST_BYTES) | np.isnan(row)).all() for row in rows)
         client.close()
     assert 100 < refused < 900
@@ -253,7 +253,7 @@ def test_ten_thousand_spoiled_answers_lose_and_lower_nothing_that_was_known() ->
     [(peak, weight)] = ours.memory.weights
     taken = 0
     for _ in range(10_000):
-        grid, elements = Grid(SPAN, Names(), MOST_BYTES, 8), range_answer()
+        grid, elements = Grid(SPAN, Names(), MOST_BYTES, WANTED), range_answer()
         try:
             found, _ = read(elements, mutated(body, chance), 4096)
         except BadAnswer:
@@ -262,8 +262,8 @@ def test_ten_thousand_spoiled_answers_lose_and_lower_nothing_that_was_known() ->
             grid.take(series)
         fold = Fold(SETTINGS, NOW)
         for instance, row in grid.rows():
-            if (one := WANTED.get(instance)) is not None:
-                fold.add_memory(KEY, SPAN, row, Unknown(NOW, ours.first_sample_at, NOW - 40_000), one.living_uid)
+            unknown = Unknown(NOW, ours.first_sample_at, NOW - 40_000)
+            fold.add_memory(KEY, SPAN, row, unknown, WANTED[instance].living_uid)
         for past in fold.histories().values():
             taken += 1
             both = filled(ours, past, SETTINGS.half_life_seconds)

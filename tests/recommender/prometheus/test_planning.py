@@ -61,6 +61,11 @@ def test_shards_hold_each_pod_once(pods: dict[str, dict[str, int]], points: int,
     assert all(one.series <= room or len(one.pods or one.namespaces) == 1 for one in shards)
 
 
+def test_of_a_namespace_with_others_only_the_pods_are_asked_for() -> None:
+    pods = {"shop": {"web-0": 1}, "bank": {"db-0": 1}}
+    assert plan_shards(pods, 100, shared={"shop"}) == [Shard(("shop",), ("web-0",), 1), Shard(("bank",), (), 1)]
+
+
 def test_names_fit_into_a_question() -> None:
     shards = plan_shards({"shop": {f"{'long-name-' * 20}{number}": 1 for number in range(900)}}, 2000)
     assert len(shards) > 1
