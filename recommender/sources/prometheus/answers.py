@@ -52,6 +52,12 @@ class Envelope(Struct, rename="camel"):
     is_partial: bool = False
     """VictoriaMetrics says so; others warn."""
 
+    @property
+    def told(self) -> list[str]:
+        """What the server says may be missing."""
+        warnings = [warning[:200] for warning in (self.warnings or [])[:5]]
+        return [*warnings, "the answer is partial"] if self.is_partial else warnings
+
 
 _envelopes: Final = msgspec.json.Decoder(Envelope)
 _flat: Final = msgspec.json.Decoder(list[float])

@@ -58,6 +58,8 @@ class Grid:
     def __init__(self, span: Span, names: Names, most: float, wanted: Container[Instance]) -> None:
         self.span = span
         self.dropped = Dropped()
+        self.warnings: set[str] = set()
+        """What the server said of its answers: that something of them may be missing."""
         self._names = names
         self._most = most
         self._wanted = wanted

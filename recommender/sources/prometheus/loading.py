@@ -135,6 +135,7 @@ class HistoryLoader:
                         grid = future.result()
                         problem = count(fold, grid, wanted, is_memory=part.is_memory, most=most[part.resource])
                         loaded.dropped.add(grid.dropped)
+                        loaded.problems += [f"{part}: {warning}" for warning in sorted(grid.warnings)]
                         errors.clear()
                         had += 1
                     except PrometheusError as error:
@@ -176,7 +177,8 @@ class HistoryLoader:
         while pieces:
             piece = pieces.pop()
             try:
-                self._client.range(part.query(found, span.step), piece, grid.take)
+                envelope = self._client.range(part.query(found, span.step), piece, grid.take)
+                grid.warnings.update(envelope.told)
             except PrometheusError as error:
                 halves = piece.halves() if error.is_too_much else []
                 if not halves:

@@ -1,5 +1,6 @@
 """A server that answers badly: late, half, too much, or with a mind to do harm."""
 
+import json
 import random
 import threading
 
@@ -115,6 +116,21 @@ def test_what_takes_too_long_is_asked_in_halves() -> None:
         client.close()
     assert loaded.problems == []
     assert loaded.histories[KEY].samples == 4 * 101 * 5
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [({"warnings": ["store b is down"]}, "store b is down"), ({"isPartial": True}, "partial")]
+)
+def test_a_partial_answer_holds_for_what_is_in_it_and_is_told(more: dict[str, object], told: str) -> None:  # F20
+    def answer(question: Question) -> Answer:
+        whole = json.loads(usage(question))
+        whole["data"]["result"] = whole["data"]["result"][:1]
+        return Answer(compact(whole | more))
+
+    loaded = load(answer)
+    assert loaded.histories[KEY].samples == 24 * 60
+    assert loaded.missing == set()
+    assert told in loaded.problems[0]
 
 
 def test_a_shard_that_can_not_be_had_whole_counts_not_at_all() -> None:
