@@ -6,8 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from elastipod.clock import ManualClock, SystemClock
+from elastipod.process import Surroundings
 from elastipod.quantities import parse_cpu, parse_memory
+from elastipod.telemetry import Metrics
+from recommender.__main__ import _make
 from recommender.settings import RecommenderSettings
+from recommender.sources.metrics_api import MetricsApiSource
 from recommender.sources.prometheus.access import access_of
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.history import PrometheusHistory
@@ -15,8 +19,6 @@ from recommender.sources.prometheus.live import PrometheusSource
 from tests.recommender.prometheus.fleet import DAY, MI, NOW, Fleet
 from tests.recommender.prometheus.server import serving
 from tests.recommender.world import World
-
-pytestmark = pytest.mark.promserver
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,7 @@ def url() -> Iterator[str]:
         yield address
 
 
+@pytest.mark.promserver
 async def test_at_the_start_the_past_is_known_also_of_pods_that_are_gone(url: str) -> None:
     settings = RecommenderSettings(prometheus_url=url)
     client = PrometheusClient(access_of(settings), SystemClock())
@@ -64,6 +67,7 @@ async def test_at_the_start_the_past_is_known_also_of_pods_that_are_gone(url: st
     client.close()
 
 
+@pytest.mark.promserver
 async def test_live_usage_is_stamped_when_it_was_scraped(url: str) -> None:
     clock = ManualClock(float(NOW))
     settings = RecommenderSettings(prometheus_url=url, usage_source="prometheus")
@@ -78,4 +82,44 @@ async def test_live_usage_is_stamped_when_it_was_scraped(url: str) -> None:
     clock.advance(90)
     [again] = (await source.read()).samples
     assert again.measured_at == NOW
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "source", "is_fetching"),
+    [
+        ({}, MetricsApiSource, False),
+        ({"prometheus_url": "http://127.0.0.1:9"}, MetricsApiSource, True),
+        ({"prometheus_url": "http://127.0.0.1:9", "usage_source": "prometheus"}, PrometheusSource, True),
+    ],
+)
+def test_the_process_reads_from_where_its_settings_say(
+    given: dict[str, str], source: type[object], is_fetching: bool
+) -> None:
+    world = World(**given)
+    made = _make(Surroundings(world.connection, world.clock, world.settings, Metrics(), ""))
+    assert isinstance(made._source, source)
+    assert (made._fetching is not None) is is_fetching
+
+
+async def test_a_prometheus_that_does_not_answer_is_metrics_lost(free_port: int) -> None:
+    settings = RecommenderSettings(prometheus_url=f"http://127.0.0.1:{free_port}", usage_source="prometheus")
+    client = PrometheusClient(access_of(settings), SystemClock())
+    world = World()
+    async with world:
+        await world.node()
+        await world.pod("web-a", await world.deployment())
+        await world.autoscaler()
+        await world.run(0.25, 100 * MI)
+        before = await world.target()
+        world.recommender._source = PrometheusSource(client, settings, world.clock)
+        for _ in range(6):
+            await world.run()
+        assert (await world.conditions())["MetricsLost"] == "MetricsLost"
+        status = (await world.read()).status
+        assert status is not None
+        [told] = [one.message for one in status.conditions or [] if one.type == "MetricsLost"]
+        assert "since 20" in told
+        assert "can not be reached" in told
+        assert await world.target() == before
     client.close()
