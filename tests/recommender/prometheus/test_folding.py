@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from elastipod.pods import ContainerKey, Workload
+from recommender.histogram import HistogramState
 from recommender.history import ContainerHistory, History, InstanceKey
+from recommender.joining import filled
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.answers import Series
@@ -87,6 +89,36 @@ def test_only_times_that_are_not_known_count(found: list[float | None], first: i
         place for place, one in enumerate(found) if one is not None and place <= until and not (first <= place <= last)
     ]
     assert (past.samples if past else 0) == len(places)
+
+
+@given(amounts, st.integers(0, 120))
+def test_the_past_and_what_is_heard_live_make_the_whole_once(found: list[float | None], split: int) -> None:
+    row = row_of(found)
+    start = span_of(row).start
+    past = folded(row, row * np.float32(1e6), Unknown(start + (split - 0.5) * STEP), uid="uid")
+    later = row.copy()
+    later[:split] = np.nan
+    live, whole = heard_live(later), heard_live(row)
+    both = live if past is None else filled(live, past, SETTINGS.half_life_seconds)
+    assert (both.samples, both.first_sample_at, both.last_sample_at) == (
+        whole.samples,
+        whole.first_sample_at,
+        whole.last_sample_at,
+    )
+    if whole.cpu is None or whole.memory is None:
+        return
+    assert both.cpu is not None
+    assert both.memory is not None
+    assert weights_at(both.cpu, NOW) == pytest.approx(weights_at(whole.cpu, NOW), rel=1e-4)
+    # Intervals begin anew where the past ends, so there may be one peak more; the highest is the same.
+    ours, theirs = weights_at(both.memory, NOW), weights_at(whole.memory, NOW)
+    assert max(ours) == max(theirs)
+    assert sum(ours.values()) <= sum(theirs.values()) + 2.0 + 1e-3
+
+
+def weights_at(state: HistogramState, at: float) -> dict[int, float]:
+    scale = 2.0 ** ((state.reference_at - at) / SETTINGS.half_life_seconds)
+    return {bucket: weight * scale for bucket, weight in state.weights}
 
 
 def test_a_coarse_step_weighs_as_many_live_samples_as_it_is_long() -> None:

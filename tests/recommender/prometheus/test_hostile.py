@@ -217,6 +217,19 @@ def test_a_history_of_another_pods_making_is_nobodys() -> None:
     assert loaded.histories == {}
 
 
+def test_a_hundred_thousand_series_of_one_container_are_one_container() -> None:  # F27
+    """And one whose label is a megabyte long is nobody's."""
+    labels = {"namespace": "shop", "pod": "web-0", "container": "app"}
+    sets = [{**labels, "id": f"/kubepods/{number}"} for number in range(100_000)]
+    sets += [{**labels, "pod": "x" * 1_000_000}, labels]
+    body = compact({"status": "success", "data": sets})
+    with answering(lambda _: Answer(body)) as url:
+        client = client_of(url, 30.0)
+        found = HistoryLoader(client, SETTINGS).instances(Found(None, Selecting(), None), SPAN)
+        client.close()
+    assert found == {Instance("shop", "web-0", "app"): 100_001}
+
+
 def test_an_answer_without_end_is_given_up() -> None:
     body = matrix([])[:-3] + b'{"metric":{"pod":"' + b"x" * 6_000_000
     with pytest.raises(Unusable, match="without a whole series"):
