@@ -39,6 +39,7 @@ _LEAST_RATE_SECONDS: Final = 240
 """A rate needs two samples, and they are up to two minutes apart."""
 _CROWD: Final = 8
 """Series of one container; of more the server makes one, which costs it several times as much."""
+_HOUR: Final = 3600
 _MOST_INSTANCES: Final = 1_000_000
 _LEEWAY: Final = 1.25
 
@@ -128,7 +129,7 @@ class HistoryLoader:
                 # What is read ahead is held in memory, so no more is under way than is folded.
                 while parts and len(waiting) < self._at_once:
                     part = parts.pop()
-                    waiting[pool.submit(self._fetch, found, part, span, wanted)] = part
+                    waiting[pool.submit(self._fetch, found, part, wanted)] = part
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     part = waiting.pop(future)
                     try:
@@ -167,9 +168,9 @@ class HistoryLoader:
         self._client.label_sets(selector, span.start - span.step, span.end, take)
         return counts
 
-    def _fetch(self, found: Found, part: "_Part", span: Span, wanted: Container[Instance]) -> Grid:
+    def _fetch(self, found: Found, part: "_Part", wanted: Container[Instance]) -> Grid:
         """A resource of a shard, over the whole time. Raises PrometheusError."""
-        series = part.shard.series
+        series, span = part.shard.series, part.span
         limit = MOST_CORES if part.resource == "cpu" else MOST_BYTES
         grid = Grid(span, part.selecting.names, limit, wanted)
         pieces = span.cut(min(MOST_POINTS, max(MOST_SAMPLES // max(series, 1), 1)))
@@ -177,7 +178,7 @@ class HistoryLoader:
         while pieces:
             piece = pieces.pop()
             try:
-                envelope = self._client.range(part.query(found, span.step), piece, grid.take)
+                envelope = self._client.range(part.query(found), piece, grid.take)
                 grid.warnings.update(envelope.told)
             except PrometheusError as error:
                 halves = piece.halves() if error.is_too_much else []
@@ -194,6 +195,7 @@ class _Part:
     resource: str
     selecting: Selecting
     shard: Shard
+    span: Span
     is_crowded: bool
     """Whether a container has so many series that the server is to make one of them."""
 
@@ -205,11 +207,11 @@ class _Part:
         shown = ", ".join(self.shard.pods or self.shard.namespaces)
         return f"{self.resource} of {shown if len(shown) < 100 else f'{shown[:100]}...'}"
 
-    def query(self, found: Found, step: int) -> str:
-        if self.resource == "cpu":
-            query = self.selecting.cpu(max(step, _LEAST_RATE_SECONDS), self.shard)
+    def query(self, found: Found) -> str:
+        if self.is_memory:
+            query = self.selecting.memory(found.window_milliseconds(self.span.step), self.shard)
         else:
-            query = self.selecting.memory(found.window_milliseconds(step), self.shard)
+            query = self.selecting.cpu(max(self.span.step, _LEAST_RATE_SECONDS), self.shard)
         return self.selecting.by_container(query) if self.is_crowded else query
 
 
@@ -222,12 +224,23 @@ def _parts(found: Found, span: Span, wanted: Mapping[Instance, Wanted], shared: 
         pods[instance.pod] = pods.get(instance.pod, 0) + min(one.series, _CROWD)
         if one.series > _CROWD:
             crowded.add(instance.namespace)
-    resources = [(name, one) for name, one in (("cpu", found.cpu), ("memory", found.memory)) if one is not None]
+    resources = [("cpu", found.cpu, span), ("memory", found.memory, _span_of_peaks(span, wanted))]
     return [
-        _Part(resource, selecting, shard, not crowded.isdisjoint(shard.namespaces))
+        _Part(resource, selecting, shard, of_resource, not crowded.isdisjoint(shard.namespaces))
         for shard in plan_shards(counts, span.points, shared=shared)
-        for resource, selecting in resources
+        for resource, selecting, of_resource in resources
+        if selecting is not None
     ]
+
+
+def _span_of_peaks(span: Span, wanted: Mapping[Instance, Wanted]) -> Span:
+    """The same time in hours: the peaks of days are the highest of theirs, and each sample is in one.
+
+    Where a part of it is known already, the step stays as short as it is, so that no more is told twice.
+    """
+    if span.step >= _HOUR or any(one.unknown.last is not None for one in wanted.values()):
+        return span
+    return Span(span.end - (span.end - span.start) // _HOUR * _HOUR, span.end, _HOUR)
 
 
 def _keys(shard: Shard, wanted: Mapping[Instance, Wanted]) -> set[ContainerKey]:
