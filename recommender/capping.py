@@ -84,7 +84,8 @@ def cap(wanted: Capped, policy: SizePolicy, shown: Container | None, around: Sur
         caps += _told_at_start(resource, span, shown)
         if caps or span is not found.of(resource):
             found = replace(found.with_span(resource, span), caps=(*found.caps, *caps))
-        least[resource] = max((one.least or 0 for one in bounds if one.is_firm), default=0)
+        # Nothing is cut to next to nothing for the rest of its pod.
+        least[resource] = max(resource.of(around.floor) or 0, *(one.least or 0 for one in bounds if one.is_firm), 0)
         most[resource] = min((one.most for one in bounds if one.most is not None), default=None)
     return replace(
         found,

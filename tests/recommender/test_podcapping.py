@@ -81,6 +81,17 @@ def test_minima_that_are_more_than_the_pod_may_have_leave_nothing_to_recommend()
     assert found[0].caps[-1] == Cap(Resource.MEMORY, Reason.CONTRADICTION, 2 * GI, "LimitRange lr")
 
 
+def test_nothing_is_cut_to_next_to_nothing_r07() -> None:
+    around = replace(within(most=Resources(None, GI), kind="Pod"), floor=Resources(1, GI // 8))
+    shown = containers("a", "b")
+    capped = cap(wanted(memory=GI, name="a"), SizePolicy(), shown[0], around)
+    [found] = cap_pod([capped], shown, around)
+    assert found.memory is None
+    assert reasons(found) == [Reason.CONTRADICTION]
+    [alone] = cap_pod([capped], shown[:1], around)
+    assert memory(alone).target == GI
+
+
 def test_a_pod_is_never_larger_than_the_largest_node() -> None:
     around = Surroundings(largest_node=Resources(None, 8 * GI))
     shown = containers("a", "b", "c")
