@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from recommender.estimators.admission import HISTOGRAM, Admission, AdmissionRule
+from recommender.estimators.apart import LimitMode, limit
 from recommender.estimators.peaks import DAY, HOUR, WEEK, Peaks
 from recommender.estimators.quantile import QUANTILES, Features, Lessons, Models, Table, expected, is_fit_due
 from recommender.histogram import Floats
@@ -41,7 +42,6 @@ _WINDOWS: Final = (HOUR, 6 * HOUR, DAY, 3 * DAY, WEEK)
 _MARGINS: Final = (1.02, 1.05, 1.1, 1.2)
 _HOLD: Final = HOUR / 2
 _BLOCK: Final = 256
-LIMIT_MARGIN: Final = 1.3
 
 
 def memory(panel: Panel, histogram: Played, rule: AdmissionRule = MEMORY) -> Played:
@@ -60,7 +60,9 @@ def memory_apart(panel: Panel) -> tuple[Played, Played]:
     """A request for the last hour +2 %, and a limit apart: the last week's peak +30 %."""
     levels = peaks(panel)
     request = play(panel, levels[0] * _MARGINS[0], UpdateRule(band=0.01))
-    return request, play(panel, levels[len(_WINDOWS) - 1] * LIMIT_MARGIN, UpdateRule(band=0.02, bump=KILLED))
+    week = levels[len(_WINDOWS) - 1]
+    highest = limit(LimitMode.INDEPENDENT, levels[0] * _MARGINS[0], week, np.full(week.shape, np.nan))
+    return request, play(panel, highest, UpdateRule(band=0.02, bump=KILLED))
 
 
 def cpu(panel: Panel, histogram: Played, quantiles: Floats, rule: AdmissionRule) -> Played:

@@ -21,12 +21,12 @@ _VPA: Final = RecommenderSettings()
 
 
 def vpa(panel: Panel, *, is_memory: bool) -> Played:
-    """Vertical Pod Autoscaler: p90 +15 %, changed outside its bounds, or by a tenth after 12 hours."""
+    """Vertical Pod Autoscaler, in place: p90 +15 %, changed outside its bounds, or by a tenth once 12 hours old."""
     percentiles = _memory_percentiles(panel) if is_memory else _cpu_percentiles(panel)
     confidence = np.cumsum(panel.seen, axis=0) * panel.step_seconds / DAY
     flat = np.asarray(confidence, dtype=np.float64).reshape(-1)
     bounds = bounded(percentiles.reshape(-1, 3), flat, _VPA).reshape(percentiles.shape)
-    rule = UpdateRule(band=0.1, raise_band=0.1, rest_seconds=12 * HOUR, bump=KILLED if is_memory else 0.0)
+    rule = UpdateRule(band=0.1, raise_band=0.1, young_seconds=12 * HOUR, bump=KILLED if is_memory else 0.0)
     return play(panel, bounds[..., 1], rule, (bounds[..., 0], bounds[..., 2]))
 
 

@@ -20,8 +20,8 @@ class UpdateRule:
     """A lower size is left alone while it saves no more than this fraction of what is wanted."""
     raise_band: float = 0.0
     """A higher size is left alone while it is no more than this fraction above what is in force."""
-    rest_seconds: float = 0.0
-    """So long after a change there is none, save where a bound is passed."""
+    young_seconds: float = 0.0
+    """So long after its first sample a size changes only where a bound is passed."""
     bump: float = 0.0
     """After use above what is in force, so much above that use ..."""
     bump_seconds: float = HOUR
@@ -42,7 +42,7 @@ def play(panel: Panel, wanted: Floats, rule: UpdateRule, bounds: tuple[Floats, F
     allocated = np.full((steps, columns), np.nan)
     changed = np.zeros((steps, columns), dtype=bool)
     now_in_force = np.full(columns, np.nan)
-    changed_at = np.full(columns, -np.inf)
+    first_at = np.argmax(panel.seen, axis=0) * panel.step_seconds
     bumped, bumped_until = np.zeros(columns), np.full(columns, -np.inf)
     for step in range(steps):
         allocated[step] = now_in_force
@@ -55,7 +55,7 @@ def play(panel: Panel, wanted: Floats, rule: UpdateRule, bounds: tuple[Floats, F
             bumped_until = np.where(is_over, at + rule.bump_seconds, bumped_until)
             wants = np.where(bumped_until > at, np.fmax(wants, bumped), wants)
         moves = (wants > now_in_force * (1.0 + rule.raise_band)) | (now_in_force > wants * (1.0 + rule.band))
-        moves &= at - changed_at >= rule.rest_seconds
+        moves &= at - first_at >= rule.young_seconds
         if bounds is not None:
             moves |= (now_in_force < bounds[0][step]) | (now_in_force > bounds[1][step])
         if rule.bump:
@@ -63,6 +63,5 @@ def play(panel: Panel, wanted: Floats, rule: UpdateRule, bounds: tuple[Floats, F
         moves |= np.isnan(now_in_force)
         moves &= np.isfinite(used) & np.isfinite(wants) & (wants != now_in_force)
         changed[step] = moves & ~np.isnan(now_in_force)
-        changed_at[moves] = at
         now_in_force = np.where(moves, wants, now_in_force)
     return Played(allocated, changed)

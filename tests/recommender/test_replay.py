@@ -26,10 +26,10 @@ def test_what_is_wanted_at_a_step_is_in_force_from_the_next() -> None:
     assert played.changed[:, 0].tolist() == [False, True, True]
 
 
-def test_a_small_change_is_left_alone_and_a_rest_is_kept() -> None:
+def test_a_small_change_is_left_alone_and_so_is_what_is_young() -> None:
     wanted = np.array([[10.0], [9.5], [8.0], [4.0], [2.0]])
-    played = play(panel([1.0] * 5), wanted, UpdateRule(band=0.1, rest_seconds=2 * STEP))
-    assert played.allocated[1:, 0].tolist() == [10.0, 10.0, 8.0, 8.0]
+    played = play(panel([1.0] * 5), wanted, UpdateRule(band=0.1, young_seconds=3 * STEP))
+    assert played.allocated[1:, 0].tolist() == [10.0, 10.0, 10.0, 4.0]
 
 
 def test_after_use_above_what_is_in_force_a_fifth_more_stands_for_an_hour() -> None:
@@ -39,10 +39,10 @@ def test_after_use_above_what_is_in_force_a_fifth_more_stands_for_an_hour() -> N
     assert played.allocated[14, 0] == pytest.approx(1.5)
 
 
-def test_outside_its_bounds_a_size_changes_without_rest() -> None:
+def test_outside_its_bounds_a_size_changes_even_while_young() -> None:
     wanted = np.array([[10.0], [10.0], [9.9], [9.9]])
     bounds = (np.full((4, 1), 5.0), np.array([[20.0], [20.0], [9.95], [20.0]]))
-    played = play(panel([1.0] * 4), wanted, UpdateRule(band=0.1, raise_band=0.1, rest_seconds=DAY), bounds)
+    played = play(panel([1.0] * 4), wanted, UpdateRule(band=0.1, raise_band=0.1, young_seconds=DAY), bounds)
     assert played.allocated[1:, 0].tolist() == [10.0, 10.0, 9.9]
 
 

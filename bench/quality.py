@@ -1,0 +1,138 @@
+"""`make quality`: the recommender's quality on recorded usage, and docs/quality.md.
+
+One configuration for all sources (recommender/replay/ours.py, recommender/estimators/runs.py), fixed on the series
+whose name has an even SHA-1 before the others were scored. Runs on the folder that is given, or ELASTIPOD_TRACES.
+"""
+
+import json
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from bench.qualitypage import page
+from elastipod.clock import SystemClock
+from recommender.estimators.admission import Admission
+from recommender.estimators.quantile import Features, Lessons, expected
+from recommender.replay import jobs, ours
+from recommender.replay.comparing import RULES, Resource, outcomes, row
+from recommender.replay.scoring import Scores, summary
+from recommender.replay.series import Series, is_for_tuning, side_by_side
+from recommender.savings import Prices
+from recommender.sources.trace import read_trace
+
+# Shares of a machine are made cores and bytes, so that the histogram's buckets mean what they mean in a cluster.
+SOURCES: dict[str, tuple[str, float, float]] = {
+    "google2011_jobs": ("Borg", 32.0, 64.0),
+    "azure_v1_vm": ("Azure", 4.0, 1.0),
+    "bitbrains_rnd_2013_08": ("Bitbrains", 1.0, 1.0),
+    "nab_aws_cpu": ("NAB", 4.0, 1.0),
+    "crane_pods_cpu": ("apps (1 min)", 1.0, 1.0),
+    "nezha_k8s_pods": ("K8s pods (1 min)", 1.0, 1.0),
+}
+MEMORY = ("google2011_jobs", "nezha_k8s_pods")
+JOBS = ("own_genomics_jobs", "synthetic_genomics_jobs")
+PLANNERS = ("vpa", "krr", "reactive", "envelope", "ours", "own_peak")
+PARTS = ("tuning", "scored")
+OUT = Path(__file__).parent.parent / "docs" / "quality.md"
+
+
+def compared(file: Path, resource: Resource) -> list[dict[str, Any]]:
+    """All rules over one file, scored on both parts."""
+    source, cores, memory = SOURCES[file.stem]
+    trace = read_trace(file)
+    series, unit = (trace.cpu, cores) if resource is Resource.CPU else (trace.memory, memory)
+    rows = []
+    (panel,) = side_by_side([Series(one.name, one.step_seconds, one.values * unit) for one in series])
+    tuning = np.array([is_for_tuning(name) for name in panel.names])
+    for outcome in outcomes(panel, resource, tuple(RULES[resource])):
+        for part, columns in zip(PARTS, (tuning, ~tuning), strict=True):
+            scores: Scores = outcome.scores.part(columns)
+            rows.append({"part": part, **row(source, resource, outcome.rule, summary([scores]), Prices())})
+    return rows
+
+
+def played_jobs(files: list[Path]) -> list[dict[str, Any]]:
+    """All planners over the runs of jobs."""
+    runs = [run for file in files for run in read_trace(file).runs]
+    rows = []
+    for part in (*PARTS, "all"):
+        those = [run for run in runs if part == "all" or is_for_tuning(run.job) == (part == "tuning")]
+        for planner in PLANNERS:
+            found = jobs.play_jobs(those, getattr(jobs, planner))
+            rows.append({"part": part, "kind": "known", "rule": planner, **_facts(found)})
+        for planner in ("ours", "twice_the_peak"):
+            found = jobs.play_jobs(those, getattr(jobs, planner), first=0, last=0)
+            rows.append({"part": part, "kind": "first", "rule": planner, **_facts(found)})
+    return rows
+
+
+def tick(containers: int = 100_000) -> dict[str, float]:
+    """CPU seconds of one tick for one resource, and the memory of this process after it."""
+    random = np.random.default_rng(0)
+    usual = np.exp(random.normal(size=containers))
+    features, lessons = Features(containers), Lessons()
+    admission = Admission(27, containers, ours.CALM)
+    models = None
+    for number in range(12):
+        used = usual * np.exp(random.normal(0.0, 0.2, containers))
+        began = process_time()
+        features.see(used, number * 60.0)
+        table = features.table()
+        seen = process_time()
+        if number < 9:
+            lessons.take(table[:3000], used[:3000], used[:3000] * np.exp(random.normal(0.0, 0.2, 3000)))
+            continue
+        models = models or lessons.fit()
+        assert models is not None
+        fitted = process_time()
+        told = expected(models, table, used)
+        predicted = process_time()
+        admission.see(used, used * 2.0, 60.0)
+        admission.want(np.concatenate([told] * 5 + [told[:2]]))
+        admission.choice()
+        spent = {"features": seen - began, "quantiles": predicted - fitted, "admission": process_time() - predicted}
+    return {**spent, "rss_mib": getrusage(RUSAGE_SELF).ru_maxrss // 1024}
+
+
+def _facts(found: jobs.JobsSummary) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("runs", "waste", "mean_waste", "kills_a_run")}
+
+
+def main() -> int:
+    """Play everything, two files at a time, and write the page."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("ELASTIPOD_TRACES", ""))
+    missing = [name for name in (*SOURCES, *JOBS) if not (folder / f"{name}.parquet").is_file()]
+    if missing:
+        sys.stderr.write(
+            f"{folder}: there is no {', '.join(f'{name}.parquet' for name in missing)}; "
+            "name the folder with the traces: make quality TRACES=/where/they/are\n"
+        )
+        return 2
+    clock = SystemClock()
+    began = clock.now()
+    # A process per task: what one of them needs for a moment is not counted as another's.
+    with ProcessPoolExecutor(max_workers=2, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
+        tasks = [pool.submit(compared, folder / f"{name}.parquet", Resource.CPU) for name in SOURCES]
+        tasks += [pool.submit(compared, folder / f"{name}.parquet", Resource.MEMORY) for name in MEMORY]
+        jobs_task = pool.submit(played_jobs, [folder / f"{name}.parquet" for name in JOBS])
+        rows = []
+        for task in tasks:
+            rows += task.result()
+            print(f"{rows[-1]['source']} {rows[-1]['resource']} played, {clock.now() - began:.0f} s", flush=True)
+        facts = {"series": rows, "jobs": jobs_task.result(), "tick": pool.submit(tick).result()}
+    (OUT.parent.parent / "build").mkdir(exist_ok=True)
+    (OUT.parent.parent / "build" / "quality.json").write_text(json.dumps(facts, indent=1) + "\n")
+    OUT.write_text(page(facts))
+    print(f"wrote docs/quality.md and build/quality.json in {clock.now() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
