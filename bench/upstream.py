@@ -269,7 +269,7 @@ async def cost(figures: Figures, folder: Path, workloads: int, ticks: int) -> No
         await fleet.make(connection)
         await many(_second(connection, *name) for name in fleet.names)
         pods = [(space, f"{name}-1-{number}") for space, name in fleet.names for number in range(_WINDOWS)]
-        usage = UsageServer(pods, fleet.containers, seed=2)
+        usage = UsageServer(pods, fleet.containers, seed=2, steady=True)
         await usage.start(server)
         accounts = {name: fleet.account(name, folder) for name in ("upstream", "elastipod")}
         ours = [sys.executable, "-m", "recommender", "--kubeconfig", str(accounts["elastipod"])]

@@ -24,23 +24,26 @@ _PAGE: Final = '{"kind":"PodMetricsList","apiVersion":"metrics.k8s.io/v1beta1","
 
 
 class RandomUsage:
-    """What containers use at an instant: cores and bytes, the same for the same seed and instant."""
+    """What containers use at an instant: cores and bytes, the same for the same seed and instant.
 
-    def __init__(self, containers: int, seed: int) -> None:
-        self._seed = seed
+    A day's wave, noise and leaps; or, `steady`, a tenth more or less.
+    """
+
+    def __init__(self, containers: int, seed: int, *, steady: bool) -> None:
+        self._seed, self._noise = seed, 0.05 if steady else 0.4
         random = np.random.default_rng(seed)
         self._cores = np.exp(random.uniform(np.log(0.005), np.log(4.0), containers))
         self._bytes = np.exp(random.uniform(np.log(15e6), np.log(8e9), containers))
         self._phase = random.uniform(0, _DAY, containers)
-        self._wave = random.uniform(0, 0.8, containers)
-        self._leaps = random.uniform(0, 0.05, containers)
+        self._wave = random.uniform(0, 0.0 if steady else 0.8, containers)
+        self._leaps = random.uniform(0, 0.0 if steady else 0.05, containers)
 
     def at(self, instant: float) -> tuple[Floats, Floats]:
         """Cores and bytes of each container."""
         random = np.random.default_rng((self._seed, int(instant)))
         size = len(self._cores)
         day = 1 + self._wave * np.sin(2 * np.pi * (instant + self._phase) / _DAY)
-        cores = self._cores * day * random.lognormal(0, 0.4, size)
+        cores = self._cores * day * random.lognormal(0, self._noise, size)
         leaps = np.where(random.uniform(size=size) < self._leaps, random.uniform(1, 2, size), 1.0)
         return cores, self._bytes * day * random.lognormal(0, 0.05, size) * leaps
 
@@ -48,12 +51,14 @@ class RandomUsage:
 class UsageServer:
     """Serves the usage of these pods (namespace and name) with these containers each, at the instant `at`."""
 
-    def __init__(self, pods: list[tuple[str, str]], containers: Sequence[str], seed: int) -> None:
+    def __init__(
+        self, pods: list[tuple[str, str]], containers: Sequence[str], seed: int, *, steady: bool = False
+    ) -> None:
         self.at = 0.0
         self.asked: Counter[str] = Counter()
         """Lists so far, by the account that asked."""
         self._pods, self._containers = pods, containers
-        self._usage = RandomUsage(len(pods) * len(containers), seed)
+        self._usage = RandomUsage(len(pods) * len(containers), seed, steady=steady)
         self._runner: web.AppRunner | None = None
 
     async def start(self, server: ApiServer) -> None:
