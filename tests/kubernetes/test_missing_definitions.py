@@ -139,7 +139,7 @@ def test_without_definitions_a_component_says_so_goes_on_with_the_rest_and_does_
             state_size(server, running)
             wait_done(server, running, DUTIES[component] & {RESIZE}, since)
             if component in ("recommender", "updater"):
-                told = wait_for(lambda: status(server).get(component, ""), 30, "status tells of it")
+                told = wait_for(lambda: status(server, running.address()), 30, "status tells of it")
                 assert set(told.split("; ")) >= {f"{kind} is not served" for kind in LACKS[component]}
             since = len(server.audited())
         wait_whole(running)
