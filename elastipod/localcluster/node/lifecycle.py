@@ -97,6 +97,11 @@ def note_end(track: Track, ending: Ending, *, on_purpose: bool) -> None:
     track.may_start_at = ending.finished_at + delay
 
 
+def forget_crashes(track: Track) -> None:
+    """A container of another size has crashed never: it starts at once, and its waits begin anew."""
+    track.crashes, track.may_start_at = 0, 0.0
+
+
 def plan(pod: Pod, tracks: Mapping[str, Track], now: float) -> Plan:
     """The next actions of a pod that is wanted."""
     found = Plan()

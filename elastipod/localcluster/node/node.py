@@ -242,6 +242,9 @@ class LocalNode:
         for uid in allocated:
             self._dirty.add(uid)
             pod, entry = self.pods[uid], self.kubelet.admitted[uid]
+            for name, size in entry.allocated.items():
+                if size != before[uid].get(name):
+                    lifecycle.forget_crashes(pod.tracks[name])
             if entry.progress is not None:
                 await self._recorder.normal(pod.subject, "ResizeStarted", told(pod, "started"))
         for uid in (*before, *new):
