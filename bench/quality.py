@@ -20,8 +20,9 @@ from bench.qualitypage import page
 from elastipod.clock import SystemClock
 from recommender.estimators.admission import Admission
 from recommender.estimators.quantile import Features, Lessons, expected
+from recommender.ranges import Resource
 from recommender.replay import jobs, ours
-from recommender.replay.comparing import RULES, Resource, outcomes, row
+from recommender.replay.comparing import RULES, outcomes, row
 from recommender.replay.scoring import Scores, summary
 from recommender.replay.series import Series, is_for_tuning, side_by_side
 from recommender.savings import Prices

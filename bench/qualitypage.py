@@ -6,8 +6,9 @@ Owns the tables and the words; every figure comes from the run.
 from typing import Any
 
 from recommender.estimators.admission import AdmissionRule
+from recommender.ranges import Resource
 from recommender.replay import ours
-from recommender.replay.comparing import RULES, Resource
+from recommender.replay.comparing import RULES
 
 CPU_SOURCES = ("Borg", "Azure", "Bitbrains", "NAB", "apps (1 min)", "K8s pods (1 min)")
 MEMORY_SOURCES = ("Borg", "K8s pods (1 min)")

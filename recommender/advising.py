@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import structs
+
 from elastipod.pods import Container, ContainerKey
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
@@ -89,15 +91,7 @@ def _with_kill(found: ContainerHistory, has: Sized, settings: RecommenderSetting
         return found
     proven = float(has.limits.memory_bytes or has.requests.memory_bytes or 0)
     evidence = after_kill(found.oom, "seen", now, proven, settings.oom_bump_ratio, settings.oom_min_bump_bytes)
-    return ContainerHistory(
-        found.cpu,
-        found.memory,
-        found.first_sample_at,
-        found.last_sample_at,
-        found.samples,
-        found.windows,
-        evidence if proven else found.oom,
-    )
+    return structs.replace(found, oom=evidence) if proven else found
 
 
 def _why(has: Sized, wants: Capped, *, is_confident: bool) -> tuple[Reason, str]:

@@ -24,13 +24,11 @@ from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
-from recommender.samples import OomKill, UsageSample
+from recommender.samples import LEEWAY, OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
 from recommender.status import Published, says_the_same
 
-_LEEWAY: Final = 1.25
-"""A container may use some of what a node keeps for itself."""
 _STALE_SECONDS: Final = 600.0
 """So much of the past is worth asking for."""
 
@@ -224,7 +222,7 @@ class Recommendations:
         node = self.judgement.around.largest_node
         for values, most in ((cores, node.cpu / 1000), (amounts, float(node.memory))):
             if most:
-                is_too_large = values > most * _LEEWAY
+                is_too_large = values > most * LEEWAY
                 self.counts.implausible += int(is_too_large.sum())
                 values[is_too_large] = nan
         rows = self.history.rows_of(places[picked])

@@ -3,9 +3,14 @@
 Owns the values. Where they come from is sources/ and oomkills.py's matter.
 """
 
+from typing import Final
+
 from msgspec import Struct
 
 from elastipod.pods import Workload
+
+LEEWAY: Final = 1.25
+"""How much of the largest node a container's use may be: it may use some of what a node keeps for itself."""
 
 
 class UsageSample(Struct, frozen=True, gc=False):

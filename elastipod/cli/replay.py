@@ -86,7 +86,8 @@ def play_all(
     from rich.console import Console
     from rich.progress import Progress
 
-    from recommender.replay.comparing import RULES, Resource, outcomes, row
+    from recommender.ranges import Resource
+    from recommender.replay.comparing import RULES, outcomes, row
     from recommender.replay.scoring import summary
     from recommender.replay.series import side_by_side
     from recommender.savings import Prices

@@ -5,26 +5,20 @@ Owns the list of rules by name, and the rows that say how each did.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from math import isfinite
 from typing import Any, Final
 
+from recommender.estimators.peaks import DAY, HOUR
 from recommender.estimators.quantile import QUANTILES
+from recommender.ranges import Resource
 from recommender.replay import ours, peers
 from recommender.replay.playing import Played, UpdateRule, play
 from recommender.replay.scoring import Scores, Summary, score
-from recommender.replay.series import DAY, HOUR, Panel
+from recommender.replay.series import Panel
 from recommender.savings import Prices
 
 _GIB: Final = 1024.0**3
 _QUANTILE_BAND: Final = 0.1
-
-
-class Resource(StrEnum):
-    """What was used."""
-
-    CPU = "cpu"
-    MEMORY = "memory"
 
 
 RULES: Final[dict[Resource, dict[str, str]]] = {

@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from recommender.estimators.histogram import bounded
+from recommender.estimators.peaks import DAY, HOUR
 from recommender.histogram import CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET, Floats, HistogramBank, buckets_from
 from recommender.replay.playing import Played, UpdateRule, play
-from recommender.replay.series import DAY, HOUR, Panel
+from recommender.replay.series import Panel
 from recommender.settings import RecommenderSettings
 
 KILLED: Final = 0.2

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recommender.estimators.peaks import HOUR
 from recommender.histogram import Floats
-from recommender.replay.series import HOUR, Flags, Panel
+from recommender.replay.series import Flags, Panel
 
 
 @dataclass(frozen=True, slots=True)

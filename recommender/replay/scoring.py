@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from recommender.estimators.peaks import DAY, HOUR
 from recommender.histogram import Floats
 from recommender.replay.playing import Played
-from recommender.replay.series import DAY, HOUR, Flags, Panel
+from recommender.replay.series import Flags, Panel
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,17 +6,14 @@ Owns the values: series of one step in one array, and runs of jobs. Where they c
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recommender.estimators.peaks import DAY, HOUR
 from recommender.histogram import Floats
 
 Flags = NDArray[np.bool_]
-
-DAY: Final = 86_400.0
-HOUR: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

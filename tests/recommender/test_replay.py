@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from recommender.estimators.peaks import DAY, HOUR
 from recommender.replay import jobs, ours, peers
 from recommender.replay.playing import Played, UpdateRule, play
 from recommender.replay.scoring import score, summary
-from recommender.replay.series import DAY, HOUR, Panel, Run, Series, is_for_tuning, side_by_side
+from recommender.replay.series import Panel, Run, Series, is_for_tuning, side_by_side
 
 STEP = 300.0
 WARM = 36

@@ -13,6 +13,7 @@ from typing import Final
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.history import ContainerHistory
+from recommender.samples import LEEWAY
 from recommender.settings import RecommenderSettings
 from recommender.sources.prometheus.client import PrometheusClient, PrometheusError
 from recommender.sources.prometheus.counting import Wanted, count
@@ -41,7 +42,6 @@ _CROWD: Final = 8
 """Series of one container; of more the server makes one, which costs it several times as much."""
 _HOUR: Final = 3600
 _MOST_INSTANCES: Final = 1_000_000
-_LEEWAY: Final = 1.25
 
 Progress = Callable[[int, int], None]
 """Series done, and series in all."""
@@ -119,7 +119,7 @@ class HistoryLoader:
         """
         loaded = Loaded()
         fold = Fold(self._settings, now)
-        most = {"cpu": largest_node.cpu / 1000 * _LEEWAY, "memory": largest_node.memory * _LEEWAY}
+        most = {"cpu": largest_node.cpu / 1000 * LEEWAY, "memory": largest_node.memory * LEEWAY}
         parts = _parts(found, span, wanted, shared)
         total, done, had = sum(part.shard.series for part in parts), 0, 0
         errors: list[PrometheusError] = []
