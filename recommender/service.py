@@ -1,11 +1,9 @@
 """The recommender at work: reads usage and pods, recommends, writes statuses and checkpoints.
 
-Owns the edges. What is learned and decided is recommending.py's matter.
+Owns the edges. What is learned and decided is recommending.py's matter; which checkpoints are due, saving.py's.
 """
 
 import asyncio
-import heapq
-import zlib
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
@@ -14,18 +12,15 @@ from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
-from elastipod.kube.resources import (
-    AUTOSCALERS,
-)
+from elastipod.kube.resources import AUTOSCALERS
 from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
-from recommender.checkpoints import to_checkpoint
 from recommender.claims import Claim
 from recommender.fetching import Fetching
-from recommender.history import ContainerHistory
 from recommender.oomkills import oom_kills
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill
+from recommender.saving import Saving
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import MetricsApiSource, SourceError, UsageReading, UsageSource
 from recommender.sources.past import HistorySource
@@ -33,6 +28,7 @@ from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.timeline import Timeline
 from recommender.watching import Watches
+from recommender.writing import write_all
 
 log = get_logger(__name__)
 
@@ -71,11 +67,8 @@ class Recommender:
         self._unasked: set[Workload] = set()
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
-        self._collected_at = clock.monotonic()
         self._written_at: dict[str, float] = {}
         self._urgent: set[str] = set()
-        self._saved_at: dict[ContainerKey, float] = {}
-        self._due: set[ContainerKey] = set()
         self._skewed: set[str] = set()
         self._waiting: dict[str, float] = {}
         """Since when claims have had something to be written."""
@@ -85,7 +78,7 @@ class Recommender:
         self._watches = Watches(connection, clock, settings, self.wake)
         metrics = metrics or Metrics()
         self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
-        self._checkpoint_writes = metrics.counter("recommender_checkpoint_writes", "Checkpoints written", "outcome")
+        self._saving = Saving(self._store, self.recommendations, clock, settings, metrics, self._failed)
         self._samples = metrics.gauge("recommender_samples", "Usage samples since the start", "outcome")
         self._advice_age = metrics.gauge(
             "recommender_advice_age_seconds", "How long the oldest advice waits to be written"
@@ -124,8 +117,8 @@ class Recommender:
         self._tell_clocks()
         self._count(reading, kills)
         await self._write_statuses(dirty, now)
-        await self._save_checkpoints(now)
-        await self._collect(now)
+        await self._saving.save(now)
+        await self._saving.collect(now)
         self._failures = self._failures + 1 if self._failed.is_set() else 0
 
     async def _try_again(self) -> None:
@@ -137,9 +130,7 @@ class Recommender:
 
     async def save(self) -> None:
         """Save every container's history now, as before a planned stop."""
-        now = self._timeline.now()
-        self._due.update(key for key, _ in self.recommendations.history.rows())
-        await self._save_checkpoints(now, most=len(self._due))
+        await self._saving.save_all(self._timeline.now())
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """What is known of a pod (`namespace/name`): samples, evidence, recommendation, caps."""
@@ -163,6 +154,7 @@ class Recommender:
             known.set_claim(key, claim if is_ours else None)
             if not is_ours:
                 self._urgent.discard(key)
+                self._written_at.pop(key, None)
             elif key in watches.urgent:
                 self._urgent.add(key)
         watches.urgent = set()
@@ -235,7 +227,7 @@ class Recommender:
         found, fetching.found = fetching.found, {}
         for key, history in found.items():
             known.fill(key, history)
-            self._due.add(key)
+        self._saving.want(found)
         settled, fetching.settled = fetching.settled, set()
         judgement.fetching -= settled
         judgement.fetching_problem, judgement.past_lacks = fetching.problem, fetching.problems
@@ -249,7 +241,7 @@ class Recommender:
             if now - kill.at > self._settings.history_seconds or not self.recommendations.learn_kill(kill):
                 continue
             counted += 1
-            self._due.add(ContainerKey(kill.workload, kill.container))
+            self._saving.want([ContainerKey(kill.workload, kill.container)])
             self._urgent.update(self.recommendations.claims_of(kill.workload))
             log.info(
                 "container was killed for memory",
@@ -302,7 +294,7 @@ class Recommender:
                 self._done(key)
                 continue
             writes.append(self._write_status(key, claim, status, now))
-        await self._all(writes)
+        await write_all(writes, self._settings.most_writes_at_once)
         self._advice_age.set(now - min(self._waiting.values(), default=now))
 
     async def _write_status(self, key: str, claim: Claim, status: AutoscalerStatus, now: float) -> None:
@@ -334,100 +326,13 @@ class Recommender:
         self.recommendations.wrote(key, status)
         if claim.target is not None:
             names = self.recommendations.history.containers(claim.target)
-            self._due.update(ContainerKey(claim.target, name) for name in names)
+            self._saving.want(ContainerKey(claim.target, name) for name in names)
         self._done(key)
 
     def _done(self, key: str) -> None:
         self._waiting.pop(key, None)
         self._urgent.discard(key)
         self.recommendations.settled(key)
-
-    async def _save_checkpoints(self, now: float, most: int | None = None) -> None:
-        """Save what is due: first what moved, then what was saved longest ago."""
-        most = self._settings.most_checkpoints_per_run if most is None else most
-        known = self.recommendations
-        oldest_first = heapq.nsmallest(
-            most,
-            (
-                (key not in self._due, self._saved_at.get(key, 0.0), key)
-                for key, _ in known.history.rows()
-                if key in self._due or self._is_old(key, now)
-            ),
-        )
-        rows = {key: row for _, _, key in oldest_first if (row := known.history.row(key)) is not None}
-        histories = known.history.export_many(rows.values())
-        writes = []
-        for key, row in rows.items():
-            history = histories[row]
-            self._due.discard(key)
-            if history.last_sample_at is None and not history.oom.kills:
-                continue
-            for holder in known.claims_of(key.workload):
-                claim = known.claim(holder)
-                if claim is not None and holder not in known.unloaded_keys():
-                    writes.append(self._save(key, claim, history, now))
-        await self._all(writes)
-
-    def _is_old(self, key: ContainerKey, now: float) -> bool:
-        """Whether a container was not saved for an interval; the first saves are spread over one."""
-        saved_at = self._saved_at.get(key)
-        interval = self._settings.checkpoint_interval_seconds
-        if saved_at is None:
-            spread = zlib.crc32(str(key.workload).encode()) / 2**32
-            saved_at = self._saved_at[key] = now - spread * interval
-        return now - saved_at >= interval
-
-    async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
-        try:
-            try:
-                await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
-            except (Conflict, Invalid):
-                history = await self._take_up(key, claim, history, now)
-                await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
-        except KubeError as error:
-            self._checkpoint_writes.labels("failed").inc()
-            self._due.add(key)
-            log.warning("history not saved", autoscaler=claim.key, container=key.container, error=str(error))
-            if not isinstance(error, Forbidden | Invalid):
-                self._failed.set()
-            return
-        self._checkpoint_writes.labels("written").inc()
-        self._saved_at[key] = now
-
-    async def _take_up(
-        self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float
-    ) -> ContainerHistory:
-        """Join a history with the one that somebody else has saved since we looked, as one who restores a backup."""
-        found = await self._store.read(claim, key.container, now)
-        row = self.recommendations.history.row(key)
-        if found is None or row is None:
-            return history
-        log.info("saved history was found late", autoscaler=claim.key, container=key.container)
-        self.recommendations.take_up(key, found)
-        self.recommendations.history.settle()
-        return self.recommendations.history.export(row)
-
-    async def _collect(self, now: float) -> None:
-        """Now and then, forget what is over and delete checkpoints that belong to nothing."""
-        at = self._clock.monotonic()
-        if at - self._collected_at < self._settings.checkpoint_gc_seconds or self.recommendations.unloaded():
-            return
-        self._collected_at = at
-        known = self.recommendations
-        forgotten = set()
-        for key in known.expire(now):
-            self._saved_at.pop(key, None)
-            for holder in known.claims_of(key.workload):
-                namespace, _, name = holder.partition("/")
-                forgotten.add((namespace, name, key.container))
-        self._written_at = {key: at for key, at in self._written_at.items() if known.claim(key) is not None}
-        try:
-            deleted = await self._store.collect(forgotten)
-        except KubeError as error:
-            log.warning("old checkpoints not looked for", error=str(error))
-            return
-        if deleted:
-            log.info("checkpoints deleted that belonged to nothing", count=deleted)
 
     def _count(self, reading: UsageReading, kills: int) -> None:
         counts, dropped = self.recommendations.counts, self.recommendations.history.dropped
@@ -444,13 +349,3 @@ class Recommender:
             self._samples.labels(outcome).set(count)
         self._containers.set(len(self.recommendations.history.rows()))
         self._oom_kills.inc(kills)
-
-    async def _all(self, writes: list[Coroutine[Any, Any, None]]) -> None:
-        """A few at a time."""
-        places = asyncio.Semaphore(self._settings.most_writes_at_once)
-
-        async def one(write: Coroutine[Any, Any, None]) -> None:
-            async with places:
-                await write
-
-        await asyncio.gather(*(one(write) for write in writes))
