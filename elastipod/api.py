@@ -239,6 +239,13 @@ class SpikePolicy(_Api, frozen=True):
     """No spike raises a container's memory limit above this."""
 
 
+class LimitModesJson(_Api, frozen=True):
+    """How the limit of each resource is found: `Proportional`, `Independent` or `Unset`."""
+
+    cpu: str | None = None
+    memory: str | None = None
+
+
 class ElasticPolicySpec(_Api, frozen=True):
     """What VPA's object has no word for. Everything may be left out."""
 
@@ -248,6 +255,9 @@ class ElasticPolicySpec(_Api, frozen=True):
     """Whether these pods may give room they do not use to others."""
     horizontal_scaling: str | None = None
     """`Hold` or `Ignore`: whether a request is left alone whose utilization a HorizontalPodAutoscaler scales on."""
+    estimator: str | None = None
+    """`Auto` or `Histogram`: whether an estimator that does better than VPA's rule may speak; Auto where left out."""
+    limit_modes: LimitModesJson | None = None
 
 
 class ElasticPolicy(_Api, frozen=True):

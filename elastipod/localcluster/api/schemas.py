@@ -349,6 +349,8 @@ _SCALARS: Final[Mapping[type, Shape]] = {
     msgspec.inspect.BoolType: BOOLEAN,
 }
 
+_LIMIT_MODE: Final = one_of("Proportional", "Independent", "Unset")
+
 CUSTOM: Final[dict[str, Shape]] = {
     "verticalpodautoscalers.autoscaling.k8s.io": obj(
         "spec",
@@ -414,7 +416,14 @@ CUSTOM: Final[dict[str, Shape]] = {
     ),
     "elasticpolicies.elastipod.io": _derived(
         ElasticPolicy,
-        {"mode": one_of("Pause", "Off"), "maxAllowed": QUANTITY, "horizontalScaling": one_of("Hold", "Ignore")},
+        {
+            "mode": one_of("Pause", "Off"),
+            "maxAllowed": QUANTITY,
+            "horizontalScaling": one_of("Hold", "Ignore"),
+            "estimator": one_of("Auto", "Histogram"),
+            "cpu": _LIMIT_MODE,
+            "memory": _LIMIT_MODE,
+        },
     ),
     "elasticnodes.elastipod.io": _derived(ElasticNode, {}),
 }
