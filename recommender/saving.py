@@ -5,23 +5,29 @@ is store.py's matter, what stands in them checkpoints.py's.
 """
 
 import asyncio
-import heapq
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
 
 from elastipod.clock import Clock
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError
-from elastipod.pods import ContainerKey
+from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
 from recommender.checkpoints import to_checkpoint
 from recommender.claims import Claim
+from recommender.histogram import Ints
 from recommender.history import ContainerHistory
 from recommender.recommending import Recommendations
 from recommender.settings import RecommenderSettings
+from recommender.status import Published
 from recommender.store import CheckpointStore
 from recommender.writing import write_all
 
 log = get_logger(__name__)
+
+_SPREAD: Final = 0.6180339887
+"""Multiples of the golden ratio leave the most even gaps, however many there are."""
 
 
 class Saving:
@@ -42,37 +48,74 @@ class Saving:
         self._settings = settings
         self._failed = failed
         self._collected_at = clock.monotonic()
-        self._saved_at: dict[ContainerKey, float] = {}
         self._due: set[ContainerKey] = set()
+        self._loaded: list[int] = []
+        """Rows that were read from checkpoints since the last run."""
+        self._saved_until = np.zeros(0)
+        """Per row: the newest sample in what is saved; NaN where nothing is."""
+        self._recommends = Published(settings)
+        """What the saved histories would recommend."""
         self._writes = metrics.counter("recommender_checkpoint_writes", "Checkpoints written", "outcome")
 
     def want(self, keys: Iterable[ContainerKey]) -> None:
         """Save these containers' histories in the next run."""
         self._due.update(keys)
 
+    def loaded(self, target: Workload, found: Mapping[str, ContainerHistory]) -> None:
+        """These histories of a workload's containers stand in checkpoints."""
+        self._reserve()
+        for name, history in found.items():
+            row = self._known.history.row(ContainerKey(target, name))
+            if row is not None and history.last_sample_at is not None:
+                if np.isnan(self._saved_until[row]):
+                    self._loaded.append(row)
+                self._saved_until[row] = np.fmax(self._saved_until[row], history.last_sample_at)
+
+    def recommended(self, target: Workload) -> None:
+        """A status recommends for a workload: what was never saved of it is due."""
+        self._reserve()
+        keys = (ContainerKey(target, name) for name in self._known.history.containers(target))
+        self.want(key for key in keys if np.isnan(self._saved_until[self._known.history.row(key)]))
+
     async def save_all(self, now: float) -> None:
         """Save every container's history."""
-        self.want(key for key, _ in self._known.history.rows())
-        await self.save(now, most=len(self._due))
+        self._reserve()
+        await self._save_rows(np.array([row for _, row in self._known.history.rows()], dtype=np.int64), now)
 
-    async def save(self, now: float, most: int | None = None) -> None:
-        """Save what is due: first what moved, then what was saved longest ago."""
-        most = self._settings.most_checkpoints_per_run if most is None else most
+    async def save(self, now: float) -> None:
+        """Save what is due: first what moved, then what has waited longest."""
+        self._reserve()
+        self._note_saved(np.array(self._loaded, dtype=np.int64))
+        self._loaded.clear()
+        await self._save_rows(self._rows_due(now)[: self._settings.most_checkpoints_per_run], now)
+
+    def _rows_due(self, now: float) -> Ints:
+        history, size = self._known.history, self._known.history.size
+        saved_until, heard_at = self._saved_until[:size], history.last_sample_at[:size]
+        is_saved = np.isfinite(saved_until)
+        is_urgent = np.zeros(size, dtype=bool)
+        if (estimates := self._known.judgement.estimates) is not None:
+            is_urgent = is_saved & self._recommends.moved(estimates, self._known.members.requests())
+        is_urgent[[row for key in self._due if (row := history.row(key)) is not None]] = True
+        # Each row has its time in an interval, so that they are spread over one.
+        interval = self._settings.checkpoint_interval_seconds
+        phases = np.arange(size) * _SPREAD % 1.0 * interval
+        since = np.where(is_saved, saved_until, history.first_sample_at[:size])
+        is_time = (heard_at > since) & ((now - phases) // interval > (since - phases) // interval)
+        rows = np.flatnonzero(is_urgent | is_time)
+        in_order: Ints = rows[np.lexsort((since[rows], ~is_urgent[rows]))]
+        return in_order
+
+    async def _save_rows(self, rows: Ints, now: float) -> None:
         known = self._known
-        oldest_first = heapq.nsmallest(
-            most,
-            (
-                (key not in self._due, self._saved_at.get(key, 0.0), key)
-                for key, _ in known.history.rows()
-                if key in self._due or self._is_old(key, now)
-            ),
-        )
-        rows = {key: row for _, _, key in oldest_first if (row := known.history.row(key)) is not None}
-        histories = known.history.export_many(rows.values())
+        self._saved_until[rows] = known.history.last_sample_at[rows]
+        self._note_saved(rows)
         unloaded = known.unloaded_keys()
         writes = []
-        for key, row in rows.items():
-            history = histories[row]
+        for row, history in known.history.export_many(rows.tolist()).items():
+            key = known.history.key(row)
+            if key is None:
+                continue
             self._due.discard(key)
             if history.last_sample_at is None and not history.oom.kills:
                 continue
@@ -82,14 +125,10 @@ class Saving:
                     writes.append(self._save(key, claim, history, now))
         await write_all(writes, self._settings.most_writes_at_once)
 
-    def _is_old(self, key: ContainerKey, now: float) -> bool:
-        """Whether a container was not saved for an interval; the first saves are spread over one."""
-        saved_at = self._saved_at.get(key)
-        interval = self._settings.checkpoint_interval_seconds
-        if saved_at is None:
-            spread = zlib.crc32(str(key.workload).encode()) / 2**32
-            saved_at = self._saved_at[key] = now - spread * interval
-        return now - saved_at >= interval
+    def _note_saved(self, rows: Ints) -> None:
+        """What is saved of these rows recommends what is recommended now."""
+        if (estimates := self._known.judgement.estimates) is not None:
+            self._recommends.write(estimates, rows[rows < len(estimates.confidence)])
 
     async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
         try:
@@ -100,13 +139,12 @@ class Saving:
                 await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
         except KubeError as error:
             self._writes.labels("failed").inc()
-            self._due.add(key)
+            self.want([key])
             log.warning("history not saved", autoscaler=claim.key, container=key.container, error=str(error))
             if not isinstance(error, Forbidden | Invalid):
                 self._failed.set()
             return
         self._writes.labels("written").inc()
-        self._saved_at[key] = now
 
     async def _take_up(
         self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float
@@ -127,9 +165,11 @@ class Saving:
         if at - self._collected_at < self._settings.checkpoint_gc_seconds or self._known.unloaded():
             return
         self._collected_at = at
+        rows = dict(self._known.history.rows())
+        self._reserve()
         forgotten = set()
         for key in self._known.expire(now):
-            self._saved_at.pop(key, None)
+            self._saved_until[rows[key]] = np.nan
             for holder in self._known.claims_of(key.workload):
                 namespace, _, name = holder.partition("/")
                 forgotten.add((namespace, name, key.container))
@@ -140,3 +180,10 @@ class Saving:
             return
         if deleted:
             log.info("checkpoints deleted that belonged to nothing", count=deleted)
+
+    def _reserve(self) -> None:
+        """Have a place for every row."""
+        size = self._known.history.size
+        if size > len(self._saved_until):
+            more = size * 5 // 4 - len(self._saved_until)
+            self._saved_until = np.pad(self._saved_until, (0, more), constant_values=np.nan)

@@ -188,6 +188,8 @@ class Recommender:
             self.recommendations.loaded(
                 claim.key, saved.histories, saved.unusable, keeps_status=not saved.is_of_other_workload
             )
+            if claim.target is not None:
+                self._saving.loaded(claim.target, saved.histories)
         return fresh
 
     def _take_pods(self, loaded: list[Claim], now: float) -> int:
@@ -325,8 +327,7 @@ class Recommender:
         self._written_at[key] = now
         self.recommendations.wrote(key, status)
         if claim.target is not None:
-            names = self.recommendations.history.containers(claim.target)
-            self._saving.want(ContainerKey(claim.target, name) for name in names)
+            self._saving.recommended(claim.target)
         self._done(key)
 
     def _done(self, key: str) -> None:
