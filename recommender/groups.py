@@ -1,20 +1,18 @@
-"""What ElasticPolicies say to the recommender: pods that are sized as one, and what is held for horizontal autoscalers.
+"""What ElasticPolicies say to the recommender.
 
-Owns both readings. A group is the pods that a policy selects, for those that no controller outlasts: bare pods,
-runners, steps of workflows. A VerticalPodAutoscaler asks for one by naming the policy as its target.
+Owns their reading and what is held for horizontal autoscalers. Which pods they make one workload is
+elastipod/eligible.py's matter.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
 from elastipod.api import ElasticPolicy
-from elastipod.kube.rows import BadObject
-from elastipod.pods import Pod, Workload
+from elastipod.kube.decoding import BadObject
+from elastipod.pods import Workload
 from elastipod.policy import by_narrowness, selects
-
-GROUP_KIND: Final = "ElasticPolicy"
 
 _policies: Final = msgspec.json.Decoder(ElasticPolicy)
 
@@ -25,20 +23,6 @@ def decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
         return _policies.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadObject(str(error)) from None
-
-
-def group_of(policy: ElasticPolicy) -> Workload:
-    """The pods that a policy selects, as one workload."""
-    return Workload(policy.metadata.namespace, GROUP_KIND, policy.metadata.name)
-
-
-def groups(pod: Pod, workload: Workload, policies: Iterable[ElasticPolicy]) -> tuple[Workload, ...]:
-    """The groups that a pod of a workload is in. One without a selector is no group: it is the namespace."""
-    return tuple(
-        group_of(policy)
-        for policy in policies
-        if policy.spec.selector is not None and selects(policy, workload, pod.labels)
-    )
 
 
 def holds_for_scaling(workload: Workload, labels: dict[str, str], policies: Collection[ElasticPolicy]) -> bool:

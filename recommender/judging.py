@@ -12,6 +12,7 @@ import numpy as np
 
 from elastipod.api import AutoscalerStatus, ContainerRecommendation, resources
 from elastipod.clock import to_rfc3339
+from elastipod.eligible import GROUP_KIND
 from elastipod.limits import LimitRange, Quota
 from elastipod.pods import Container, ContainerKey, Workload
 from elastipod.quantities import Resources
@@ -21,7 +22,7 @@ from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
 from recommender.estimators.histogram import Estimates
 from recommender.explaining import explain_container
-from recommender.groups import GROUP_KIND, holds_for_scaling
+from recommender.groups import holds_for_scaling
 from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
@@ -172,9 +173,7 @@ class Judgement:
         is_found = True
         if target is not None:
             is_found = self._members.exists(target) or has_pods or target.kind not in (*WELL_KNOWN_KINDS, GROUP_KIND)
-            if target.kind == GROUP_KIND:
-                notes.append("the pods of a group are advised and not resized")
-            elif target.kind not in WELL_KNOWN_KINDS and not has_pods:
+            if target.kind not in (*WELL_KNOWN_KINDS, GROUP_KIND) and not has_pods:
                 problems.append(f"spec.targetRef: no pod's highest known owner is a {target.kind} of that name")
             if len(known.containers) >= _MOST_CONTAINERS:
                 problems.append(f"only the first {_MOST_CONTAINERS} containers fit into the status")

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from elastipod.api import ElasticPolicy
-from elastipod.owners import Owned, workloads
+from elastipod.eligible import GROUP_KIND, Eligible, chosen, eligible, group_of
+from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
-from recommender.eligible import Eligible
-from recommender.groups import GROUP_KIND, group_of, groups
 from recommender.histogram import Floats
 from recommender.history import History, InstanceKey
 
@@ -66,7 +65,7 @@ class Membership:
 
     def resolve(self, pod: Pod) -> Workload:
         """The workload of a pod, whether or not it is among those known."""
-        return self._choose(self._sized_as(pod))
+        return chosen(self._sized_as(pod), self._claimed)
 
     def pods(self, workload: Workload) -> list[Pod]:
         """The pods of a workload, newest first."""
@@ -150,11 +149,13 @@ class Membership:
             old = None
         if pod is None:
             return
-        eligible = self._sized_as(pod)
-        workload = self._choose(eligible)
+        choices = self._sized_as(pod)
+        workload = chosen(choices, self._claimed)
         if old is not None and old.workload != workload:
-            self._remove(key, old)
-        self._eligible.set(key, eligible)
+            self._leave(key, old)
+        if old is not None and old.pod.owner != pod.owner:
+            self._disown(key, old.pod.owner)
+        self._eligible.set(key, choices)
         self._members[key] = _Member(pod, workload)
         self._workloads.setdefault(workload, set()).add(key)
         if pod.owner is not None:
@@ -201,14 +202,7 @@ class Membership:
         return self._policies.get(namespace, ())
 
     def _sized_as(self, pod: Pod) -> tuple[Workload, ...]:
-        """What a pod may be sized as: groups it is in count last."""
-        owners = workloads(pod, self._owned)
-        policies = self._policies.get(pod.namespace)
-        return owners if policies is None else (*groups(pod, owners[-1], policies), *owners)
-
-    def _choose(self, eligible: tuple[Workload, ...]) -> Workload:
-        """The highest that is claimed; the highest where none is."""
-        return next((one for one in reversed(eligible) if one in self._claimed), eligible[-1])
+        return eligible(pod, self._owned, self.policies(pod.namespace))
 
     def _choose_again(self, workload: Workload) -> None:
         for key in self._eligible.pods(workload):
@@ -224,14 +218,24 @@ class Membership:
         return found
 
     def _remove(self, key: str, member: _Member) -> None:
+        self._leave(key, member)
+        self._eligible.set(key, ())
+        self._disown(key, member.pod.owner)
+
+    def _leave(self, key: str, member: _Member) -> None:
+        """A pod is no longer of its workload."""
         self._drop_places(member.pod)
         del self._members[key]
         known = self._workloads[member.workload]
         known.discard(key)
         if not known:
             del self._workloads[member.workload]
-        self._eligible.set(key, ())
-        owner = member.pod.owner
+        self.changed.add(member.workload)
+        if member.workload in self._claimed:
+            self._measure(member.workload)
+
+    def _disown(self, key: str, owner: OwnerReference | None) -> None:
+        """A pod no longer names its owner; one that is gone, and that nobody else names, is forgotten."""
         if owner is not None and owner.uid in self._heirs:
             self._heirs[owner.uid].discard(key)
             if not self._heirs[owner.uid]:
@@ -239,9 +243,6 @@ class Membership:
                 gone = self._owned.get(owner.uid)
                 if gone is not None and self._uids.get(Workload(gone.namespace, gone.kind, gone.name)) != gone.uid:
                     del self._owned[owner.uid]
-        self.changed.add(member.workload)
-        if member.workload in self._claimed:
-            self._measure(member.workload)
 
     def _place_all(self, workload: Workload) -> None:
         for pod in self.pods(workload):

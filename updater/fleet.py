@@ -1,6 +1,7 @@
 """What the updater knows of the cluster, indexed so that one change costs one pod and not all of them.
 
-Owns which pods a change concerns, and the facts about one pod. Fed by reflectors (watching.py) or by a test.
+Owns which pods a change concerns, and the facts about one pod. Fed by reflectors (watching.py) or by a test. Which
+workload a pod belongs to is members.py's matter.
 """
 
 from collections.abc import Iterable
@@ -9,20 +10,21 @@ from typing import Final, TypeVar
 from msgspec import field
 
 from elastipod.api import RESOURCES_ANNOTATION, ElasticPolicy
+from elastipod.eligible import GROUP_KIND, group_of
 from elastipod.limits import LimitRange, Quota
-from elastipod.owners import Owned, topmost_workload
+from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
 from elastipod.policy import Ceiling, effective_policy
 from updater.budget import DisruptionLimit
 from updater.ledger import Ledger
+from updater.members import Members
 from updater.shape import FREE, Bounds, container_bounds
 from updater.sizes import ASKED_ANNOTATION, Advice, BadSize, Size, Sizes, stated_sizes
 from updater.wishes import Facts
 
-_MOST_LEVELS: Final = 8
+_UNCLAIMED: Final = (None, "", "")
 
 T = TypeVar("T")
-K = TypeVar("K")
 
 
 class Controller(Owned, frozen=True, gc=False):
@@ -35,18 +37,14 @@ class Fleet:
     """Pods, nodes and what is said about them; `dirty` are the pods to decide about anew."""
 
     def __init__(self, recommender_names: Iterable[str], namespaces_off: Iterable[str] = ()) -> None:
-        self.pods: dict[str, Pod] = {}
+        self._members = Members()
+        self.pods: dict[str, Pod] = self._members.pods
         self.ledger = Ledger()
         self.dirty: set[str] = set()
         self.pending: set[str] = set()
         """Pods that the scheduler finds no room for."""
         self._ours = frozenset(recommender_names)
         self._off = frozenset(namespaces_off)
-        self._workloads: dict[str, Workload] = {}
-        self._by_workload: dict[Workload, set[str]] = {}
-        self._owned: dict[str, Owned] = {}
-        self._by_owner: dict[str, set[str]] = {}
-        self._children: dict[str, set[str]] = {}
         self._advice: dict[Workload, dict[str, Advice]] = {}
         self._targets: dict[str, Workload] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
@@ -59,15 +57,11 @@ class Fleet:
 
     def put_pod(self, key: str, pod: Pod | None) -> str:
         """A pod as it is now, None when it is gone; the node on which room was freed, or nothing."""
-        old = self.pods.get(key)
         if pod is None:
-            self.pods.pop(key, None)
             self.dirty.discard(key)
         else:
-            self.pods[key] = pod
             self.dirty.add(key)
-        if old is None or pod is None or old.owner != pod.owner:
-            self._place(key, old, pod)
+        self._members.put_pod(key, pod)
         if pod is not None and pod.is_unschedulable and not pod.node_name and pod.phase == "Pending":
             self.pending.add(key)
         else:
@@ -83,42 +77,25 @@ class Fleet:
 
     def put_owned(self, old: Owned | None, new: Owned | None) -> None:
         """A controller of pods, or of controllers."""
-        found = new or old
-        if found is None:
-            return
-        if old is not None and old.owner is not None:
-            _discard(self._children, old.owner.uid, old.uid)
-        if new is None:
-            self._owned.pop(found.uid, None)
-        else:
-            self._owned[new.uid] = new
-            if new.owner is not None:
-                self._children.setdefault(new.owner.uid, set()).add(new.uid)
-        moved = old is None or new is None or old.owner != new.owner
-        stated_anew = (old.annotations if old else {}) != (new.annotations if new else {})
-        if moved or stated_anew:
-            for key in self._below(found.uid):
-                if moved:
-                    self._place(key, self.pods.get(key), self.pods.get(key))
-                self.dirty.add(key)
+        self.dirty |= self._members.put_owned(old, new)
 
     def put_advice(self, key: str, target: Workload | None, advice: Advice | None) -> None:
         """An autoscaler as it is now, None when it is gone or targets nothing."""
         before = self._targets.pop(key, None)
         if before is not None:
-            of_target = self._advice.get(before, {})
-            old = of_target.pop(key, None)
-            if before == target and old == advice and advice is not None:
-                of_target[key] = advice
+            old = self._advice[before].pop(key)
+            if before == target and old == advice:
+                self._advice[before][key] = old
                 self._targets[key] = before
                 return
-            if not of_target:
-                self._advice.pop(before, None)
-            self.dirty |= self._by_workload.get(before, set())
+            if not self._advice[before]:
+                del self._advice[before]
         if target is not None and advice is not None:
             self._targets[key] = target
             self._advice.setdefault(target, {})[key] = advice
-            self.dirty |= self._by_workload.get(target, set())
+        for one in {before, target}:
+            if one is not None:
+                self._advised_anew(one)
 
     def put_limit_range(self, key: str, limit_range: LimitRange | None) -> str:
         """A LimitRange; the namespace whose pods it concerns."""
@@ -137,41 +114,39 @@ class Fleet:
 
     def put_policy(self, key: str, policy: ElasticPolicy | None) -> str:
         """An ElasticPolicy; its namespace."""
-        return _put(self._policies, key, policy)
+        # Only what somebody names as a target makes pods one workload.
+        old = self._policies.get(key.partition("/")[0], {}).get(key)
+        namespace = _put(self._policies, key, policy)
+        if any(self._members.is_claimed(group_of(one)) for one in (old, policy) if one is not None):
+            self._group_anew(namespace)
+        return namespace
 
     # What is known.
 
     def workload(self, key: str) -> Workload | None:
         """The workload of a known pod."""
-        return self._workloads.get(key)
+        return self._members.workload(key)
 
-    def workload_of(self, pod: Pod) -> tuple[Workload, OwnerReference | None]:
-        """The workload of a pod that may not exist yet; the owner at the end of its chain that is not known here."""
-        reference, levels = pod.owner, 0
-        while reference is not None and levels < _MOST_LEVELS:
-            owned = self._owned.get(reference.uid)
-            if owned is None:
-                break
-            reference, levels = owned.owner, levels + 1
-        return topmost_workload(pod, self._owned), reference
+    def workload_of(self, pod: Pod) -> Workload:
+        """The workload of a pod that may not exist yet."""
+        return self._members.resolve(pod)[0]
+
+    def unknown_owner(self, pod: Pod) -> OwnerReference | None:
+        """The owner at the end of a pod's chain that is not known here."""
+        return self._members.unknown_owner(pod)
 
     def pods_of(self, workload: Workload) -> list[Pod]:
         """The pods of a workload that have not ended."""
-        found = (self.pods[key] for key in self._by_workload.get(workload, ()) if key in self.pods)
+        found = (self.pods[key] for key in self._members.keys(workload))
         return [pod for pod in found if not pod.is_terminal]
 
     def replicas(self, workload: Workload) -> int | None:
         """How many pods the workload's controller wants, where it says."""
-        stated = [
-            owned.replicas
-            for owned in self._owned.values()
-            if (owned.namespace, owned.kind, owned.name) == (workload.namespace, workload.kind, workload.name)
-        ]
-        return stated[0] if stated else None
+        return self._members.replicas(workload)
 
     def template(self, pod: Pod) -> Sizes:
         """The sizes that the pod's own controller gives its pods; empty where that is not known."""
-        owned = self._owned.get(pod.owner.uid) if pod.owner is not None else None
+        owned = self._members.owner(pod)
         return owned.template if isinstance(owned, Controller) else {}
 
     def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:
@@ -184,24 +159,9 @@ class Fleet:
         """The PodDisruptionBudgets that speak of a pod."""
         return [one for one in self._budgets.get(pod.namespace, {}).values() if one.covers(pod.namespace, pod.labels)]
 
-    def claim(self, key: str) -> tuple[Advice | None, bool, str]:
-        """The advice that holds for a known pod; see claim_of."""
-        workload = self._workloads.get(key)
-        return (None, False, "") if workload is None else self.claim_of(workload)
-
-    def claim_of(self, workload: Workload) -> tuple[Advice | None, bool, str]:
-        """The advice that holds for a workload; whether several claim it; the recommender of one that is not ours."""
-        found = self._advice.get(workload)
-        if not found:
-            return None, False, ""
-        # One that only recommends quarrels with nobody.
-        acting = [one for one in found.values() if one.mode != "Off"] or list(found.values())
-        ours = [one for one in acting if one.recommender in self._ours]
-        if not ours:
-            return None, False, acting[0].recommender
-        if len(acting) > 1:
-            return None, True, ""
-        return ours[0], False, ""
+    def claim(self, key: str) -> tuple[Advice | None, str, str]:
+        """The advice for a pod, the names of those that quarrel about it, the recommender of one that is not ours."""
+        return self._claim(*self._members.placed(key)) if key in self.pods else _UNCLAIMED
 
     def stated(self, pod: Pod) -> tuple[Sizes, str, bool]:
         """The sizes stated nearest to a pod, what is wrong with them, and whether a person asked for them."""
@@ -218,11 +178,14 @@ class Fleet:
 
     def facts(self, key: str) -> Facts:
         """All that is said about a known pod; what the attempts and the usage add comes from the service."""
-        return self.facts_of(self.pods[key], self._workloads[key])
+        return self._facts(self.pods[key], *self._members.placed(key))
 
-    def facts_of(self, pod: Pod, workload: Workload) -> Facts:
-        """All that is said about a pod of a workload, whether or not the pod exists yet."""
-        advice, conflict, foreign = self.claim_of(workload)
+    def facts_of(self, pod: Pod) -> Facts:
+        """All that is said about a pod that may not exist yet."""
+        return self._facts(pod, *self._members.resolve(pod))
+
+    def _facts(self, pod: Pod, workload: Workload, choices: tuple[Workload, ...]) -> Facts:
+        advice, conflict, foreign = self._claim(workload, choices)
         sizes, problem, asked = self.stated(pod)
         if pod.namespace in self._off:
             return Facts(foreign=foreign)
@@ -243,11 +206,13 @@ class Fleet:
 
         A size that a person or the workload states is theirs and is not given away.
         """
-        pod, workload = self.pods.get(key), self._workloads.get(key)
-        if pod is None or workload is None or pod.namespace in self._off or not ceiling.may_donate:
+        pod = self.pods.get(key)
+        if pod is None or pod.namespace in self._off or not ceiling.may_donate:
             return False
+        workload, choices = self._members.placed(key)
         policies = self._policies.get(pod.namespace, {}).values()
-        stated = effective_policy(pod, workload, policies, ceiling).donate
+        owner = choices[-1] if workload.kind == GROUP_KIND else workload
+        stated = effective_policy(pod, owner, policies, ceiling).donate
         if stated is False or self.stated(pod)[0]:
             return False
         advice, _, _ = self.claim(key)
@@ -258,41 +223,43 @@ class Fleet:
     def _annotations(self, pod: Pod) -> Iterable[dict[str, str]]:
         """The pod's own, then its owners', nearest first. A ReplicaSet only copies its Deployment's."""
         yield pod.annotations
-        reference, levels = pod.owner, 0
-        while reference is not None and levels < _MOST_LEVELS:
-            owned = self._owned.get(reference.uid)
-            if owned is None:
-                return
+        for owned in self._members.owners(pod):
             if owned.kind != "ReplicaSet" or owned.owner is None:
                 yield owned.annotations
-            reference, levels = owned.owner, levels + 1
 
-    def _place(self, key: str, old: Pod | None, new: Pod | None) -> None:
-        before = self._workloads.pop(key, None)
-        if before is not None:
-            _discard(self._by_workload, before, key)
-        if old is not None and old.owner is not None:
-            _discard(self._by_owner, old.owner.uid, key)
-        if new is None:
-            return
-        workload = topmost_workload(new, self._owned)
-        self._workloads[key] = workload
-        self._by_workload.setdefault(workload, set()).add(key)
-        if new.owner is not None:
-            self._by_owner.setdefault(new.owner.uid, set()).add(key)
+    def _claim(self, workload: Workload, choices: tuple[Workload, ...]) -> tuple[Advice | None, str, str]:
+        """The advice for a pod of a workload that might be sized as any of `choices`; see claim."""
+        found = list(self._advice.get(workload, {}).values())
+        for other in choices:
+            if other != workload:
+                # What other recommenders say there may be put in force by others.
+                rivals = self._advice.get(other, {}).values()
+                found += [one for one in rivals if one.recommender not in self._ours and one.mode != "Off"]
+        if not found:
+            return _UNCLAIMED
+        # One that only recommends quarrels with nobody.
+        acting = [one for one in found if one.mode != "Off"] or found
+        ours = [one for one in acting if one.recommender in self._ours]
+        if not ours:
+            return None, "", acting[0].recommender
+        if len(acting) > 1:
+            return None, ", ".join(sorted(one.name for one in acting)), ""
+        return ours[0], "", ""
 
-    def _below(self, uid: str) -> set[str]:
-        """The pods below a controller, through controllers it owns."""
-        found: set[str] = set()
-        seen: set[str] = set()
-        todo = [uid]
-        while todo:
-            one = todo.pop()
-            if one not in seen:
-                seen.add(one)
-                found |= self._by_owner.get(one, set())
-                todo += self._children.get(one, ())
-        return found
+    def _advised_anew(self, workload: Workload) -> None:
+        """What is said of a workload changed; its pods, and who might be its pods, are decided about anew."""
+        was_claimed = self._members.is_claimed(workload)
+        is_claimed = any(one.recommender in self._ours for one in self._advice.get(workload, {}).values())
+        self.dirty |= self._members.claim(workload, is_claimed=is_claimed)
+        if workload.kind == GROUP_KIND and is_claimed != was_claimed:
+            self._group_anew(workload.namespace)
+
+    def _group_anew(self, namespace: str) -> None:
+        """A policy that is a target came, changed or is gone, or is a target no more."""
+        policies = self._policies.get(namespace, {}).values()
+        self.dirty |= self._members.group(
+            namespace, tuple(one for one in policies if self._members.is_claimed(group_of(one)))
+        )
 
 
 def _put(into: dict[str, dict[str, T]], key: str, value: T | None) -> str:
@@ -303,11 +270,3 @@ def _put(into: dict[str, dict[str, T]], key: str, value: T | None) -> str:
     else:
         of_namespace[key] = value
     return namespace
-
-
-def _discard(sets: dict[K, set[str]], key: K, value: str) -> None:
-    of_key = sets.get(key)
-    if of_key is not None:
-        of_key.discard(value)
-        if not of_key:
-            del sets[key]

@@ -59,7 +59,7 @@ class Decision(Struct, frozen=True, gc=False):
 def decide(pod: Pod, facts: Facts, now: float, rules: Rules = DEFAULT_RULES) -> Decision:
     """What to do with one pod. Every way out names its reason."""
     if not facts.stated and not facts.stated_problem and facts.advice is None:
-        return Decision(pod.key, unclaimed(facts), message=facts.foreign)
+        return Decision(pod.key, unclaimed(facts), message=facts.conflict or facts.foreign)
     obstacle = cannot_resize(pod)
     if obstacle is not None:
         return Decision(pod.key, obstacle)

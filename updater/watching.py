@@ -12,7 +12,9 @@ from msgspec import Struct
 
 from elastipod.api import Autoscaler, ElasticPolicy, resources
 from elastipod.clock import Clock
+from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -30,7 +32,6 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
 )
 from elastipod.kube.rows import (
-    BadObject,
     decode_limit_range,
     decode_node,
     decode_pod,
@@ -40,7 +41,7 @@ from elastipod.kube.rows import (
 from elastipod.kube.shapes import RequirementsShape
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
-from elastipod.pods import Node, Pod, Workload
+from elastipod.pods import Node, Pod
 from elastipod.quantities import QuantityError
 from updater.attempt import Event, Gone, RoomFreed, RulesChanged, Seen
 from updater.budget import DisruptionLimit, decode_disruption_limit
@@ -145,12 +146,6 @@ class Watching:
 
     def policy_changed(self, key: str, _: ElasticPolicy | None, new: ElasticPolicy | None) -> None:
         self._fleet.put_policy(key, new)
-
-
-def target_of(autoscaler: Autoscaler | None) -> Workload | None:
-    """The workload that an autoscaler speaks of."""
-    reference = autoscaler.spec.target_ref if autoscaler is not None else None
-    return Workload(autoscaler.metadata.namespace, reference.kind, reference.name) if autoscaler and reference else None
 
 
 def msgspec_decoder(shape: type[Any]) -> Callable[[bytes | msgspec.Raw], Any]:

@@ -49,8 +49,8 @@ class Facts(Struct, frozen=True, gc=False):
     """What the cluster says that concerns one pod, besides the pod."""
 
     advice: Advice | None = None
-    conflict: bool = False
-    """More than one autoscaler of ours claims the pod."""
+    conflict: str = ""
+    """The autoscalers that claim the pod, where more than one does and so none holds."""
     foreign: str = ""
     """The recommender of an autoscaler that is not ours and claims the pod."""
     stated: Sizes = {}

@@ -6,12 +6,15 @@ Owns the one-off picture: autoscalers, pods, owners, nodes, Events. Deciding and
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeVar
 
 import msgspec
 
-from elastipod.api import Autoscaler, ElasticNode
+from elastipod.api import Autoscaler, ElasticNode, ElasticPolicy
+from elastipod.eligible import chosen, eligible, target_of
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import (
@@ -20,6 +23,7 @@ from elastipod.kube.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
     ELASTIC_NODES,
+    ELASTIC_POLICIES,
     JOBS,
     NODES,
     PODS,
@@ -27,8 +31,8 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import BadObject, decode_node, decode_pod, metadata_decoder
-from elastipod.owners import Owned, topmost_workload
+from elastipod.kube.rows import decode_node, decode_pod, metadata_decoder
+from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
 
 T = TypeVar("T")
@@ -37,9 +41,10 @@ OWNER_KINDS: Final = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOB
 
 _autoscalers: Final = msgspec.json.Decoder(Autoscaler)
 _elastic_nodes: Final = msgspec.json.Decoder(ElasticNode)
+_policies: Final = msgspec.json.Decoder(ElasticPolicy)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Picture:
     """A cluster as it stood a moment ago."""
 
@@ -48,30 +53,41 @@ class Picture:
     autoscalers: list[Autoscaler]
     elastic_nodes: list[ElasticNode]
     owners: dict[str, Owned]
+    policies: list[ElasticPolicy]
 
     def workload(self, pod: Pod) -> Workload:
-        """What a pod belongs to."""
-        return topmost_workload(pod, self.owners)
+        """What a pod is sized as."""
+        return chosen(self.choices(pod), self._claimed)
+
+    def choices(self, pod: Pod) -> tuple[Workload, ...]:
+        """What a pod might be sized as."""
+        return eligible(pod, self.owners, self.policies)
 
     def pods_of(self, autoscaler: Autoscaler) -> list[Pod]:
-        """The pods an autoscaler speaks of, by their owners."""
-        target = autoscaler.spec.target_ref
-        if target is None:
-            return []
-        meant = Workload(autoscaler.metadata.namespace, target.kind, target.name)
-        return [pod for pod in self.pods if pod.namespace == meant.namespace and self.workload(pod) == meant]
+        """The pods an autoscaler speaks of."""
+        meant = target_of(autoscaler)
+        return [] if meant is None else [pod for pod, workload in self._placed if workload == meant]
+
+    @cached_property
+    def _claimed(self) -> set[Workload]:
+        return {target for one in self.autoscalers if (target := target_of(one)) is not None}
+
+    @cached_property
+    def _placed(self) -> list[tuple[Pod, Workload]]:
+        return [(pod, self.workload(pod)) for pod in self.pods]
 
 
 async def read_picture(connection: Connection, namespace: str | None, label_selector: str = "") -> Picture:
     """The picture of one namespace, or of all. Raises KubeError."""
-    pods, nodes, autoscalers, elastic_nodes, owners = await asyncio.gather(
+    pods, nodes, autoscalers, elastic_nodes, owners, policies = await asyncio.gather(
         list_rows(connection, PODS, decode_pod, namespace=namespace, label_selector=label_selector),
         list_rows(connection, NODES, decode_node),
         _list_where_served(connection, AUTOSCALERS, decode_autoscaler, namespace),
         _list_where_served(connection, ELASTIC_NODES, decode_elastic_node, None),
         _list_owners(connection, namespace),
+        _list_where_served(connection, ELASTIC_POLICIES, decode_policy, namespace),
     )
-    return Picture(pods, nodes, autoscalers, elastic_nodes, {one.uid: one for one in owners})
+    return Picture(pods, nodes, autoscalers, elastic_nodes, {one.uid: one for one in owners}, policies)
 
 
 async def _list_owners(connection: Connection, namespace: str | None) -> list[Owned]:
@@ -93,6 +109,14 @@ def decode_elastic_node(raw: bytes | msgspec.Raw) -> ElasticNode:
     """An ElasticNode. Raises BadObject."""
     try:
         return _elastic_nodes.decode(raw)
+    except msgspec.DecodeError as error:
+        raise BadObject(str(error)) from None
+
+
+def decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
+    """An ElasticPolicy. Raises BadObject."""
+    try:
+        return _policies.decode(raw)
     except msgspec.DecodeError as error:
         raise BadObject(str(error)) from None
 

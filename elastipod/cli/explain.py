@@ -23,11 +23,12 @@ from elastipod.cli.options import (
 )
 from elastipod.cli.output import print_facts, shown
 from elastipod.cli.parts import ask_parts, running_parts
+from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import EVENTS
-from elastipod.kube.rows import BadObject
 from elastipod.pods import Container, Pod, ResizeCondition
 
 _MOST_EVENTS: Final = 20
@@ -152,8 +153,9 @@ def _told_fields(fields: dict[str, Any], indent: str) -> Iterator[str]:
 
 
 def _recommendations(picture: Picture, pod: Pod) -> Iterator[dict[str, Any]]:
+    choices = picture.choices(pod)
     for autoscaler in picture.autoscalers:
-        if pod not in picture.pods_of(autoscaler):
+        if target_of(autoscaler) not in choices:
             continue
         status = autoscaler.status
         for one in (status and status.recommendation and status.recommendation.container_recommendations) or []:

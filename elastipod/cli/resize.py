@@ -35,7 +35,7 @@ from elastipod.kube.resources import (
     ResourceType,
 )
 from elastipod.kube.rows import decode_limit_range, decode_pod, decode_quota
-from elastipod.pods import Pod, Workload
+from elastipod.pods import Pod
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
 from elastipod.reasons import Reason
 from updater.asking import Answer, Outlook, answer_for
@@ -253,8 +253,7 @@ def _pods_of(asked: Asked, picture: Picture) -> list[Pod]:
     here = [pod for pod in picture.pods if pod.namespace == asked.namespace and not pod.is_terminal]
     if asked.resource is PODS:
         return [pod for pod in here if pod.name == asked.name]
-    meant = Workload(asked.namespace, asked.resource.kind, asked.name)
-    return [pod for pod in here if picture.workload(pod) == meant or _is_owned_by(pod, asked, picture)]
+    return [pod for pod in here if _is_owned_by(pod, asked, picture)]
 
 
 def _is_owned_by(pod: Pod, asked: Asked, picture: Picture) -> bool:

@@ -15,9 +15,9 @@ from elastipod.cli.parts import RunningPart
 from elastipod.cli.status import status_facts
 from elastipod.clock import SystemClock, to_rfc3339_micro
 from elastipod.kube.leadership import ADDRESS_ANNOTATION
-from tests.build import pod_json, running_status
+from tests.build import owner_json, pod_json, running_status
 from tests.cli.cluster import Cluster, autoscaler_json, write_kubeconfig
-from tests.localcluster.served import AUTOSCALERS, MERGE, Json
+from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, Json
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -77,6 +77,22 @@ def test_json_and_yaml_hold_the_same(cluster: Cluster) -> None:
     assert found == yaml.safe_load(cluster.run("recommend", "-o", "yaml").stdout)
     assert found[0]["requests"] == {"cpu_millicores": 1000, "memory_bytes": 1024**3}
     assert found[0]["target"] == {"cpu_millicores": 250, "memory_bytes": 200 * 1024**2}
+
+
+def test_a_pod_is_shown_under_the_owner_whose_autoscaler_counts_and_with_all_that_is_said_of_it_r42(
+    cluster: Cluster,
+) -> None:
+    cluster.add_web()
+    controlled = {"metadata": {"ownerReferences": [owner_json("Kafka", "k", "uid-k", "kafka.io/v1")]}}
+    cluster.patch(f"{DEPLOYMENTS}/web", controlled, MERGE)
+    assert facts(cluster, "explain", "web-1-a")["workload"] == "default/Deployment/web"
+    above = autoscaler_json("k")
+    above["spec"]["targetRef"] = {"apiVersion": "kafka.io/v1", "kind": "Kafka", "name": "k"}
+    cluster.post(AUTOSCALERS, above)
+    cluster.patch(f"{AUTOSCALERS}/k/status", {"status": {"conditions": []}}, MERGE)
+    assert facts(cluster, "explain", "web-1-a")["workload"] == "default/Kafka/k"
+    assert {row["workload"]: row["pods"] for row in rows(cluster, "recommend")} == {"Deployment/web": 0, "Kafka/k": 1}
+    assert {row["autoscaler"] for row in facts(cluster, "explain", "web-1-a")["recommendations"]} >= {"web"}
 
 
 def test_an_autoscaler_without_a_recommendation_says_why(cluster: Cluster) -> None:
@@ -235,7 +251,7 @@ def test_a_part_is_silent_only_when_it_should_have_spoken() -> None:
     now = 1_000_000.0
 
     def state(part: RunningPart) -> str:
-        found: str = status_facts(Picture([], [], [], [], {}), [part], now)["parts"][0]["state"]
+        found: str = status_facts(Picture([], [], [], [], {}, []), [part], now)["parts"][0]["state"]
         return found
 
     def actuator(seconds_ago: float) -> RunningPart:

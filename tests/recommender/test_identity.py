@@ -269,7 +269,7 @@ def test_a_controller_that_is_named_itself_counts_before_a_group_r43() -> None:
     assert known.members.workload("ns/wf-1") == Workload("ns", "ElasticPolicy", "align")
 
 
-async def test_bare_pods_are_sized_as_one_by_a_policy_and_it_says_that_they_are_only_advised_r43() -> None:
+async def test_bare_pods_are_sized_as_one_by_a_policy_r43() -> None:
     async with World() as world:
         await world.node(cpu="8", memory="32Gi")
         for number in range(3):
@@ -281,10 +281,6 @@ async def test_bare_pods_are_sized_as_one_by_a_policy_and_it_says_that_they_are_
         await world.autoscaler(targetRef=target)
         await world.run(cpu=0.2, memory=200 * MI, pods=("runner-0", "runner-1", "runner-2"))
         assert set(await world.target()) == {"cpu", "memory"}
-        status = (await world.read()).status
-        assert status is not None
-        told = {one.type: one.message for one in status.conditions or []}
-        assert "advised and not resized" in told["RecommendationProvided"]
         await world.autoscaler("none", targetRef=target | {"name": "nothing"})
         await world.run()
         assert (await world.conditions("none"))["TargetNotFound"] == "TargetNotFound"

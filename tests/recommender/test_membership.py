@@ -95,6 +95,16 @@ def test_labels_decide_nothing_r44(members: Membership) -> None:
     assert [one.name for one in members.pods(WEB)] == ["web-a"]
 
 
+def test_a_claim_that_moves_a_pod_does_not_make_it_forget_an_owner_that_is_gone(members: Membership) -> None:
+    members.set_owned(None, OPERATED)
+    members.set_owned(None, REPLICA_SET)
+    members.set_pod("ns/web-a", pod())
+    members.set_owned(REPLICA_SET, None)
+    for claimed in (WEB, CUSTOM):
+        members.claim(claimed)
+        assert members.workload("ns/web-a") == claimed
+
+
 CUSTOM = Workload("ns", "Kafka", "k")
 OPERATED = owned("Deployment", "web", "d", OwnerReference("Kafka", "k", "c", "kafka.example/v1"))
 

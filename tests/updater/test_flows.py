@@ -394,6 +394,38 @@ async def test_two_autoscalers_on_one_workload_act_not_at_all() -> None:
         assert (world.connection.resizes, decided(world)) == ([], "Conflict")
 
 
+async def test_bare_pods_that_a_policy_makes_one_workload_are_resized_as_it_r43() -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("runner-0")
+        target = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy", "name": "runners"}
+        await world.autoscaler("runners", cpu="300m", targetRef=target)
+        await world.run()
+        assert world.connection.resizes == []
+        policy = {
+            "apiVersion": "elastipod.io/v1alpha1",
+            "kind": "ElasticPolicy",
+            "metadata": {"name": "runners", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        }
+        await world.create(ELASTIC_POLICIES, policy)
+        await world.pod("runner-1")
+        await world.run(2)
+        assert [(await world.requests(name))["cpu"] for name in ("runner-0", "runner-1")] == ["300m", "300m"]
+
+
+async def test_a_pod_below_a_custom_owner_is_resized_by_the_advice_for_either_r42() -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment(owner=build.owner_json("Kafka", "k", "uid-k", "kafka.io/v1")))
+        await world.autoscaler(cpu="300m")
+        await world.run(2)
+        assert (await world.requests("web-a"))["cpu"] == "300m"
+        await world.autoscaler("k", cpu="700m", targetRef={"apiVersion": "kafka.io/v1", "kind": "Kafka", "name": "k"})
+        await world.run(2)
+        assert (await world.requests("web-a"))["cpu"] == "700m"
+
+
 async def test_pods_that_nobody_gave_to_us_give_nothing() -> None:
     async with World() as world:
         await world.node(cpu="4")

@@ -109,15 +109,23 @@ class World:
     async def node(self, name: str = "n1", **amounts: Any) -> None:
         await self.create(NODES, build.node_json(name, **amounts))
 
-    async def deployment(self, name: str = "web", annotations: dict[str, str] | None = None, cpu: str = "100m") -> Json:
+    async def deployment(
+        self,
+        name: str = "web",
+        annotations: dict[str, str] | None = None,
+        cpu: str = "100m",
+        owner: Json | None = None,
+    ) -> Json:
         """A Deployment and its ReplicaSet; the owner that its pods name."""
-        made = await self.create(DEPLOYMENTS, build.deployment_json(name, annotations=annotations))
-        owner = build.owner_json("Deployment", name, made["metadata"]["uid"])
-        labels = {"app": name}
+        deployment = build.deployment_json(name, annotations=annotations)
+        if owner is not None:
+            deployment["metadata"]["ownerReferences"] = [owner]
+        made = await self.create(DEPLOYMENTS, deployment)
+        labels, above = {"app": name}, build.owner_json("Deployment", name, made["metadata"]["uid"])
         body = {
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
-            "metadata": build.metadata_json(f"{name}-1", labels=labels, owner=owner),
+            "metadata": build.metadata_json(f"{name}-1", labels=labels, owner=above),
             "spec": {
                 "replicas": 1,
                 "selector": {"matchLabels": labels},

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.resources import PODS, ResourceType
-from elastipod.kube.rows import BadObject
 from elastipod.telemetry import get_logger
 from updater.admission.review import Review, read_pod
 from updater.admission.service import decided
@@ -48,5 +48,4 @@ class NewPods:
                     log.warning("object left out", resource=resource.plural, error=str(bad))
         review = Review("", "", PODS.plural, namespace=namespace, raw=msgspec.Raw(msgspec.json.encode(pod)))
         new = read_pod(review)
-        workload, _ = fleet.workload_of(new.pod)
-        return decided(new, fleet, workload)[1]
+        return decided(new, fleet)[1]

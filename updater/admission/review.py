@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.kube.rows import BadObject, pod_row
+from elastipod.kube.decoding import BadObject
+from elastipod.kube.rows import pod_row
 from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
 from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
 from elastipod.quantities import Resources, format_cpu, format_memory

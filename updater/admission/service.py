@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.resources import CONFIG_MAPS, PODS
-from elastipod.kube.rows import BadObject
 from elastipod.loop import NotReady
-from elastipod.pods import Pod, Workload
+from elastipod.pods import Pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
 from updater.admission.canary import Canary, mark
@@ -41,9 +41,9 @@ _TOLD: Final = frozenset(
 """Why a pod is not sized that a person can mend: told to whoever creates it."""
 
 
-def decided(new: NewPod, fleet: Fleet, workload: Workload) -> tuple[Sizing, list[dict[str, Any]]]:
-    """What a new pod of a workload gets, and the JSON Patch that gives it; empty where the pod stays as it is."""
-    facts = fleet.facts_of(new.pod, workload)
+def decided(new: NewPod, fleet: Fleet) -> tuple[Sizing, list[dict[str, Any]]]:
+    """What a new pod gets, and the JSON Patch that gives it; empty where the pod stays as it is."""
+    facts = fleet.facts_of(new.pod)
     sizing = size_at_creation(new.pod, facts, fleet.quotas(new.pod.namespace))
     if not sizing.sizes:
         return sizing, []
@@ -129,25 +129,25 @@ class Admission:
         new = read_pod(review)
         if not self._watching.is_synced():
             return Reason.STALE_DATA, answer(review, Reason.STALE_DATA)
-        workload = await self._workload(new.pod)
-        sizing, patch = decided(new, self._fleet, workload)
+        await self._know_owners(new.pod)
+        sizing, patch = decided(new, self._fleet)
+        workload = str(self._fleet.workload_of(new.pod))
         if patch:
-            log.debug("pod sized", workload=str(workload))
+            log.debug("pod sized", workload=workload)
             return sizing.reason, answer(review, sizing.reason, patch)
         warning = ""
         if sizing.reason in _TOLD:
             warning = f"{sizing.reason}, {sizing.message or sizing.reason.explanation}"
-            log.info("pod not sized", workload=str(workload), reason=sizing.reason.value, message=sizing.message)
+            log.info("pod not sized", workload=workload, reason=sizing.reason.value, message=sizing.message)
         return sizing.reason, answer(review, sizing.reason, warning=warning)
 
-    async def _workload(self, pod: Pod) -> Workload:
-        """The pod's workload. The news of an owner made just now may come a moment after its first pod."""
+    async def _know_owners(self, pod: Pod) -> None:
+        """Wait for the news of an owner made just now, which may come a moment after its first pod."""
         until = self._clock.monotonic() + self.settings.owner_wait_seconds
-        workload, unknown = self._fleet.workload_of(pod)
-        while unknown is not None and unknown.kind in CONTROLLER_KINDS and self._clock.monotonic() < until:
+        while (unknown := self._fleet.unknown_owner(pod)) is not None:
+            if unknown.kind not in CONTROLLER_KINDS or self._clock.monotonic() >= until:
+                return
             await self._clock.sleep(_LOOK_SECONDS)
-            workload, unknown = self._fleet.workload_of(pod)
-        return workload
 
     def _obstacle(self) -> str:
         certificates = self.certificates

@@ -66,7 +66,7 @@ def _obstacle(pod: Pod, facts: Facts) -> Sizing | None:
     if facts.stated_problem:
         return Sizing(Reason.BAD_VALUE, message=facts.stated_problem)
     if facts.advice is None and not facts.stated:
-        return Sizing(unclaimed(facts), message=facts.foreign)
+        return Sizing(unclaimed(facts), message=facts.conflict or facts.foreign)
     if pod.is_mirror:
         return Sizing(Reason.MIRROR_POD)
     if pod.has_pod_level_resources:

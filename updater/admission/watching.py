@@ -1,4 +1,4 @@
-"""What the webhook knows of the cluster, kept fresh: autoscalers, owners of pods, LimitRanges and quotas.
+"""What the webhook knows of the cluster, kept fresh: autoscalers, policies, owners of pods, LimitRanges and quotas.
 
 Owns the reflectors, and how their objects come into a fleet. No pods: each is asked about with all that counts.
 """
@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from elastipod.api import Autoscaler
+from elastipod.api import Autoscaler, ElasticPolicy
 from elastipod.clock import Clock
+from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
@@ -18,6 +19,7 @@ from elastipod.kube.resources import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    ELASTIC_POLICIES,
     JOBS,
     LIMIT_RANGES,
     REPLICA_SETS,
@@ -30,12 +32,12 @@ from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from updater.fleet import Fleet
 from updater.sizes import advice_of
-from updater.watching import msgspec_decoder, target_of
+from updater.watching import msgspec_decoder
 
 _CONTROLLERS: Final = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
 CONTROLLER_KINDS: Final = frozenset(one.kind for one in _CONTROLLERS)
 # What a cluster may lack is not waited for long.
-_OPTIONAL: Final = (DAEMON_SETS, CRON_JOBS)
+_OPTIONAL: Final = (DAEMON_SETS, CRON_JOBS, ELASTIC_POLICIES)
 _PATIENCE_SECONDS: Final = 15.0
 
 Feed = tuple[Callable[[bytes | msgspec.Raw], Any], Callable[[str, Any, Any], None]]
@@ -48,6 +50,9 @@ def feeds(fleet: Fleet) -> dict[ResourceType, Feed]:
     def put_autoscaler(key: str, _: Autoscaler | None, new: Autoscaler | None) -> None:
         fleet.put_advice(key, target_of(new), None if new is None else advice_of(new))
 
+    def put_policy(key: str, _: ElasticPolicy | None, new: ElasticPolicy | None) -> None:
+        fleet.put_policy(key, new)
+
     def put_owned(_: str, old: Owned | None, new: Owned | None) -> None:
         fleet.put_owned(old, new)
 
@@ -59,6 +64,7 @@ def feeds(fleet: Fleet) -> dict[ResourceType, Feed]:
 
     return {
         AUTOSCALERS: (msgspec_decoder(Autoscaler), put_autoscaler),
+        ELASTIC_POLICIES: (msgspec_decoder(ElasticPolicy), put_policy),
         LIMIT_RANGES: (decode_limit_range, put_limit_range),
         RESOURCE_QUOTAS: (decode_quota, put_quota),
         **{one: (metadata_decoder(one.kind), put_owned) for one in _CONTROLLERS},

@@ -64,6 +64,9 @@ that do not, which no Role can give, and of those in the release's own namespace
 {{- end -}}
 
 {{- define "elastipod.rules.admission" -}}
+- apiGroups: [elastipod.io]
+  resources: [elasticpolicies]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [limitranges, resourcequotas]
   verbs: [list, watch]

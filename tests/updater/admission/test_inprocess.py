@@ -17,6 +17,7 @@ from updater.admission.settings import AdmissionSettings
 Json = dict[str, Any]
 KIND = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
+POLICIES = "/apis/elastipod.io/v1alpha1/namespaces/default/elasticpolicies"
 
 
 class Sized(Served):
@@ -33,8 +34,8 @@ class Sized(Served):
         }
         self.owner = owner_json("ReplicaSet", "web-1", self.post(REPLICA_SETS, body)["metadata"]["uid"])
 
-    def autoscaler(self, mode: str, name: str = "web") -> None:
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    def autoscaler(self, mode: str, name: str = "web", target: Json | None = None) -> None:
+        target = target or {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
         policy = {"updatePolicy": {"updateMode": mode}, "recommenders": [{"name": "elastipod"}]}
         self.post(AUTOSCALERS, KIND | {"metadata": {"name": name}, "spec": {"targetRef": target, **policy}})
         sizes = {"cpu": "250m", "memory": "200Mi"}
@@ -61,6 +62,15 @@ def test_a_new_pod_gets_the_target_of_its_autoscaler(mode: str) -> None:
     assert served.requests() == ADVISED
     annotations = served.get(f"{PODS}/web-1-a")["metadata"]["annotations"]
     assert annotations["elastipod.io/sized"] == "app: cpu request 100m -> 250m, memory request 64Mi -> 200Mi"
+
+
+def test_a_new_pod_of_a_group_gets_the_target_of_the_group_r43() -> None:
+    served = Sized()
+    served.autoscaler("Auto", target={"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy", "name": "ours"})
+    assert served.requests(dryRun="All") == OWN
+    policy = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy", "metadata": {"name": "ours"}}
+    served.post(POLICIES, policy | {"spec": {"selector": {"kind": "Deployment"}}})
+    assert served.requests() == ADVISED
 
 
 def test_under_mode_off_without_advice_and_in_a_namespace_that_is_left_alone_it_keeps_its_size() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.errors import NotServed
-from elastipod.kube.resources import AUTOSCALERS, JOBS
+from elastipod.kube.resources import AUTOSCALERS, ELASTIC_POLICIES, JOBS
 from elastipod.owners import Owned
 from elastipod.pods import OwnerReference
 from tests import build
@@ -102,6 +102,17 @@ async def test_an_owner_of_a_kind_that_we_do_not_watch_counts_by_its_name(world:
     await world.autoscaler(kind="Rollout")
     pod = new_pod(build.owner_json("Rollout", "web", "uid-rollout", "argoproj.io/v1alpha1"))
     assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "250m"
+
+
+async def test_a_bare_pod_gets_the_target_of_the_group_that_a_policy_makes_r43(world: World) -> None:
+    await world.autoscaler(kind="ElasticPolicy", target="runners")
+    spec = {"selector": {"matchLabels": {"pool": "ci"}}}
+    metadata = {"name": "runners", "namespace": "default"}
+    kind = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy"}
+    await world.create(ELASTIC_POLICIES, kind | {"metadata": metadata, "spec": spec})
+    pod = new_pod(labels={"pool": "ci"})
+    assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "250m"
+    assert "patch" not in await world.ask(new_pod(labels={"pool": "other"}))
 
 
 async def test_a_size_stated_on_the_workload_goes_before_the_recommendation(world: World) -> None:

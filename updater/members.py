@@ -1,0 +1,195 @@
+"""Which pods belong to which workload, in whatever order pods, owners and claims become known.
+
+Owns the indices, so that one change costs the pods it concerns. As what a pod is sized is elastipod/eligible.py's rule.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from elastipod.api import ElasticPolicy
+from elastipod.eligible import Eligible, chosen, eligible
+from elastipod.owners import Owned
+from elastipod.pods import OwnerReference, Pod, Workload
+
+K = TypeVar("K")
+
+
+class Members:
+    """Pods by workload and by owner. What changes answers with the keys of the pods that it concerns."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self._workloads: dict[str, Workload] = {}
+        self._by_workload: dict[Workload, set[str]] = {}
+        self._eligible = Eligible()
+        self._claimed: set[Workload] = set()
+        self._groups: dict[str, tuple[ElasticPolicy, ...]] = {}
+        """By namespace, the policies that make claimed groups."""
+        self._owned: dict[str, Owned] = {}
+        self._gone: set[str] = set()
+        """Owners that are no more, and that still count for the pods that name them."""
+        self._heirs: dict[str, set[str]] = {}
+        """By an owner's UID: the keys of its pods."""
+        self._children: dict[str, set[str]] = {}
+        """By an owner's UID: the UIDs of the owners it owns."""
+
+    # What changes.
+
+    def put_pod(self, key: str, pod: Pod | None) -> None:
+        """A pod as it is now, None when it is gone."""
+        old = self.pods.get(key)
+        if pod is not None:
+            self.pods[key] = pod
+        elif old is not None:
+            del self.pods[key]
+        owner, had = pod and pod.owner, old and old.owner
+        if owner != had:
+            if owner is not None:
+                self._heirs.setdefault(owner.uid, set()).add(key)
+            if had is not None:
+                _discard(self._heirs, had.uid, key)
+                self._let_go(had.uid)
+        if pod is None or old is None or owner != had or (pod.namespace in self._groups and pod.labels != old.labels):
+            self._place(key, pod)
+
+    def put_owned(self, old: Owned | None, new: Owned | None) -> set[str]:
+        """An owner appeared, changed or is gone; the pods that belong elsewhere now, or whose annotations changed."""
+        if old is not None and old.uid in self._owned and (new is None or new.uid != old.uid):
+            self._gone.add(old.uid)
+            self._let_go(old.uid)
+        if new is None:
+            return set()
+        known = self._owned.get(new.uid)
+        self._owned[new.uid] = new
+        self._gone.discard(new.uid)
+        is_moved = known is None or known.owner != new.owner
+        if is_moved:
+            if known is not None and known.owner is not None:
+                _discard(self._children, known.owner.uid, new.uid)
+            if new.owner is not None:
+                self._children.setdefault(new.owner.uid, set()).add(new.uid)
+        elif known is not None and known.annotations == new.annotations:
+            return set()
+        found = self._below(new.uid)
+        if is_moved:
+            self._place_again(found)
+        return found
+
+    def claim(self, workload: Workload, *, is_claimed: bool) -> set[str]:
+        """Whether somebody speaks for a workload; its pods, and those that might be its pods."""
+        might_be = self._eligible.pods(workload)
+        if is_claimed != (workload in self._claimed):
+            (self._claimed.add if is_claimed else self._claimed.remove)(workload)
+            self._place_again(might_be)
+        return self.keys(workload).union(might_be)
+
+    def group(self, namespace: str, policies: tuple[ElasticPolicy, ...]) -> set[str]:
+        """The policies of a namespace whose groups are claimed are these now; the pods of the namespace."""
+        if not policies and namespace not in self._groups:
+            return set()
+        self._groups[namespace] = policies
+        if not policies:
+            del self._groups[namespace]
+        found = {key for key, pod in self.pods.items() if pod.namespace == namespace}
+        self._place_again(found)
+        return found
+
+    # What is known.
+
+    def workload(self, key: str) -> Workload | None:
+        """The workload of a known pod."""
+        return self._workloads.get(key)
+
+    def placed(self, key: str) -> tuple[Workload, tuple[Workload, ...]]:
+        """The workload of a known pod, and what it might be sized as, where it has a choice."""
+        return self._workloads[key], self._eligible.choices(key)
+
+    def resolve(self, pod: Pod) -> tuple[Workload, tuple[Workload, ...]]:
+        """The workload of a pod that may not exist yet, and what it might be sized as."""
+        choices = eligible(pod, self._owned, self._groups.get(pod.namespace, ()))
+        return chosen(choices, self._claimed), choices
+
+    def keys(self, workload: Workload) -> set[str]:
+        """The keys of a workload's pods."""
+        return self._by_workload.get(workload, set())
+
+    def is_claimed(self, workload: Workload) -> bool:
+        """Whether somebody speaks for a workload."""
+        return workload in self._claimed
+
+    def owner(self, pod: Pod) -> Owned | None:
+        """A pod's own controller, where it is known."""
+        return self._owned.get(pod.owner.uid) if pod.owner is not None else None
+
+    def owners(self, pod: Pod) -> Iterator[Owned]:
+        """What controls a pod and is known, nearest first."""
+        seen: set[str] = set()
+        owned = self.owner(pod)
+        while owned is not None and owned.uid not in seen:
+            seen.add(owned.uid)
+            yield owned
+            owned = self._owned.get(owned.owner.uid) if owned.owner is not None else None
+
+    def unknown_owner(self, pod: Pod) -> OwnerReference | None:
+        """The owner that a pod's chain ends in and that is not known."""
+        reference = pod.owner
+        for owned in self.owners(pod):
+            reference = owned.owner
+        return None if reference is None or reference.uid in self._owned else reference
+
+    def replicas(self, workload: Workload) -> int | None:
+        """How many pods the workload's controller wants, where it says."""
+        for uid, owned in self._owned.items():
+            is_it = (owned.namespace, owned.kind, owned.name) == (workload.namespace, workload.kind, workload.name)
+            if is_it and uid not in self._gone:
+                return owned.replicas
+        return None
+
+    # How it is kept.
+
+    def _place(self, key: str, pod: Pod | None) -> None:
+        before = self._workloads.pop(key, None)
+        if before is not None:
+            _discard(self._by_workload, before, key)
+        if pod is None:
+            self._eligible.set(key, ())
+            return
+        workload, choices = self.resolve(pod)
+        self._workloads[key] = workload
+        self._by_workload.setdefault(workload, set()).add(key)
+        self._eligible.set(key, choices)
+
+    def _place_again(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._place(key, self.pods[key])
+
+    def _below(self, uid: str) -> set[str]:
+        """The pods below an owner, through owners it owns."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        todo = [uid]
+        while todo:
+            one = todo.pop()
+            if one not in seen:
+                seen.add(one)
+                found |= self._heirs.get(one, set())
+                todo += self._children.get(one, ())
+        return found
+
+    def _let_go(self, uid: str) -> None:
+        """Forget an owner that is no more, and then its own, as soon as nothing names it."""
+        while uid in self._gone and uid not in self._heirs and uid not in self._children:
+            self._gone.remove(uid)
+            owner = self._owned.pop(uid).owner
+            if owner is None:
+                return
+            _discard(self._children, owner.uid, uid)
+            uid = owner.uid
+
+
+def _discard(sets: dict[K, set[str]], key: K, value: str) -> None:
+    of_key = sets.get(key)
+    if of_key is not None:
+        of_key.discard(value)
+        if not of_key:
+            del sets[key]
