@@ -19,9 +19,10 @@ import numpy as np
 from bench.qualitypage import page
 from elastipod.clock import SystemClock
 from recommender.estimators.admission import Admission
+from recommender.estimators.candidates import CALM
 from recommender.estimators.quantile import Features, Lessons, expected
 from recommender.ranges import Resource
-from recommender.replay import jobs, ours
+from recommender.replay import jobs
 from recommender.replay.comparing import RULES, outcomes, row
 from recommender.replay.scoring import Scores, summary
 from recommender.replay.series import Series, is_for_tuning, side_by_side
@@ -79,7 +80,7 @@ def tick(containers: int = 100_000) -> dict[str, float]:
     random = np.random.default_rng(0)
     usual = np.exp(random.normal(size=containers))
     features, lessons = Features(containers), Lessons()
-    admission = Admission(27, containers, ours.CALM)
+    admission = Admission(27, containers, CALM)
     models = None
     for number in range(12):
         used = usual * np.exp(random.normal(0.0, 0.2, containers))

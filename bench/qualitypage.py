@@ -6,6 +6,7 @@ Owns the tables and the words; every figure comes from the run.
 from typing import Any
 
 from recommender.estimators.admission import AdmissionRule
+from recommender.estimators.candidates import CALM
 from recommender.ranges import Resource
 from recommender.replay import ours
 from recommender.replay.comparing import RULES
@@ -281,7 +282,7 @@ def _configuration() -> str:
 
     return (
         "## The configuration\n\n"
-        + "\n".join([told("tight", ours.TIGHT), told("calm", ours.CALM), told("auto", ours.MEMORY)])
+        + "\n".join([told("tight", ours.TIGHT), told("calm", CALM), told("auto", ours.MEMORY)])
         + "\n* `peaks`, `apart`, windows and margins: `recommender/replay/ours.py`;"
         + " `runs`: `recommender/estimators/runs.py`; quantiles: `recommender/estimators/quantile.py`.\n"
     )

@@ -5,26 +5,15 @@ says what is enforced and decides kills. So where a policy allows, the limit fol
 request.
 """
 
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
+from elastipod.limitmodes import LimitMode
 from recommender.histogram import Floats
 
 LIMIT_MARGIN: Final = 1.3
 """An independent limit is the week's peak times this."""
-
-
-class LimitMode(StrEnum):
-    """How a limit is found."""
-
-    PROPORTIONAL = "Proportional"
-    """It keeps its ratio to the request, as upstream's does."""
-    INDEPENDENT = "Independent"
-    """It follows the week's peak."""
-    UNSET = "Unset"
-    """There is none."""
 
 
 def limit(mode: LimitMode, request: Floats, week_peak: Floats, ratio: Floats) -> Floats:

@@ -43,6 +43,9 @@ class _Blocks:
         here = self._ring[self._newest % self.count]
         self._join(here, values, out=here)
 
+    def clear(self, row: int) -> None:
+        self._ring[:, row] = np.nan
+
     def extremes(self, blocks: Sequence[int]) -> Floats:
         """Over so many of the newest blocks, a line for each number; NaN where nothing was seen in them."""
         reach = min(max(blocks), self.count)
@@ -62,20 +65,28 @@ class _Blocks:
 class Peaks:
     """The peaks of rows, all of which are seen at the same times."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, *, looks_back: bool = False) -> None:
+        """`looks_back` keeps what single blocks of the past day and week had."""
         self._short = _Blocks(rows, 13, _SHORT_BLOCK)
         self._short_least = _Blocks(rows, 13, _SHORT_BLOCK, least=True)
         self._hours = _Blocks(rows, 25, HOUR)
         self._days = _Blocks(rows, 8, DAY)
-        # Only looked back at, never recommended: half the memory will do.
-        self._past_day = _Blocks(rows, 289, _SHORT_BLOCK, dtype=np.float32)
-        self._past_week = _Blocks(rows, 169, HOUR, dtype=np.float32)
-        self._all = (self._short, self._short_least, self._hours, self._days, self._past_day, self._past_week)
+        self._all = [self._short, self._short_least, self._hours, self._days]
+        if looks_back:
+            # Never recommended: half the memory will do.
+            self._past_day = _Blocks(rows, 289, _SHORT_BLOCK, dtype=np.float32)
+            self._past_week = _Blocks(rows, 169, HOUR, dtype=np.float32)
+            self._all += [self._past_day, self._past_week]
 
     def see(self, values: Floats, at: float) -> None:
         """Take a sample of every row; NaN is "not seen". Times do not go back."""
         for blocks in self._all:
             blocks.see(values, at)
+
+    def clear(self, row: int) -> None:
+        """Make a row empty, for its next owner."""
+        for blocks in self._all:
+            blocks.clear(row)
 
     def peaks(self, windows: Sequence[float]) -> Floats:
         """The most that was used in windows (seconds, rising) that end now, a line each."""

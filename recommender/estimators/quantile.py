@@ -38,7 +38,7 @@ class Features:
     """What is known of each row now, as numbers that do not change with its size."""
 
     def __init__(self, rows: int) -> None:
-        self._peaks = Peaks(rows)
+        self._peaks = Peaks(rows, looks_back=True)
         self._past = np.full((max(_LAGS) + 1, rows), np.nan)
         self._swings = np.zeros((len(_SWINGS), rows))
         self._mean = np.full(rows, np.nan)
@@ -58,6 +58,16 @@ class Features:
         )
         self._past = np.roll(self._past, 1, axis=0)
         self._past[0] = now
+
+    def highest(self, windows: Sequence[float]) -> Floats:
+        """The most that was used in windows that end now, a line each."""
+        return np.asarray(np.exp(self._peaks.peaks(windows)))
+
+    def clear(self, row: int) -> None:
+        """Make a row empty, for its next owner."""
+        self._peaks.clear(row)
+        self._past[:, row] = self._mean[row] = np.nan
+        self._swings[:, row] = 0.0
 
     def table(self) -> Table:
         """A line per row; what is not known yet is 0, "as now"."""
@@ -98,6 +108,13 @@ class Lessons:
         is_kept = places < _MOST_LESSONS
         self._features[places[is_kept]] = features[taught[is_kept]]
         self._grown[places[is_kept]] = grown[taught[is_kept]]
+
+    def copy(self) -> "Lessons":
+        """As they are now, for a fit that takes its time."""
+        taken = Lessons()
+        taken.seen = self.seen
+        taken._features, taken._grown = self._features.copy(), self._grown.copy()
+        return taken
 
     def fit(self, quantiles: Sequence[float] = QUANTILES) -> "Models | None":
         """Models of all that was learnt; None where that is too little."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Final
 
+from recommender.estimators.candidates import CALM
 from recommender.estimators.peaks import DAY, HOUR
 from recommender.estimators.quantile import QUANTILES
 from recommender.ranges import Resource
@@ -97,7 +98,7 @@ def _cpu(panel: Panel, rules: Sequence[str]) -> Iterator[tuple[str, Played, None
                 expected = learnt[QUANTILES.index(int(rule[-2:]) / 100)]
                 yield rule, play(panel, expected, UpdateRule(band=_QUANTILE_BAND)), None
             case "tight" | "calm" if learnt is not None:
-                yield rule, ours.cpu(panel, histogram, learnt, ours.TIGHT if rule == "tight" else ours.CALM), None
+                yield rule, ours.cpu(panel, histogram, learnt, ours.TIGHT if rule == "tight" else CALM), None
             case "oracle-1h":
                 yield rule, peers.oracle(panel, seconds=HOUR), None
             case _:

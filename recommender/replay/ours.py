@@ -8,9 +8,11 @@ from typing import Final
 
 import numpy as np
 
+from elastipod.limitmodes import LimitMode
 from recommender.estimators.admission import HISTOGRAM, Admission, AdmissionRule
-from recommender.estimators.apart import LimitMode, limit
-from recommender.estimators.peaks import DAY, HOUR, WEEK, Peaks
+from recommender.estimators.apart import limit
+from recommender.estimators.candidates import CPU_MARGIN, HOLD, MARGINS, WINDOWS, moving, with_margins
+from recommender.estimators.peaks import DAY, HOUR, Peaks
 from recommender.estimators.quantile import QUANTILES, Features, Lessons, Models, Table, expected, is_fit_due
 from recommender.histogram import Floats
 from recommender.replay.peers import KILLED, trailing_peak
@@ -19,15 +21,6 @@ from recommender.replay.series import Panel
 
 TIGHT: Final = AdmissionRule(counts_over=False, fleet_days=2.0, share=0.9, least_record_seconds=DAY, band=0.05)
 """CPU: no more is left unserved than by the histogram."""
-CALM: Final = AdmissionRule(
-    fleet_days=2.0,
-    share=0.85,
-    least_record_seconds=DAY,
-    most_resizes_a_day=200.0,
-    band=0.15,
-    raise_band=0.02,
-)
-"""CPU: nor is use more often above the request, with fewer resizes."""
 MEMORY: Final = AdmissionRule(
     counts_unserved=False,
     counts_over=False,
@@ -38,40 +31,35 @@ MEMORY: Final = AdmissionRule(
 )
 """Memory: a kill a day costs as much as ten times what is used."""
 
-_WINDOWS: Final = (HOUR, 6 * HOUR, DAY, 3 * DAY, WEEK)
-_MARGINS: Final = (1.02, 1.05, 1.1, 1.2)
-_HOLD: Final = HOUR / 2
 _BLOCK: Final = 256
 
 
 def memory(panel: Panel, histogram: Played, rule: AdmissionRule = MEMORY) -> Played:
     """One size for request and limit: the peaks that the rolling replay admits."""
     levels = peaks(panel)
-    candidates = np.concatenate([levels * margin for margin in _MARGINS])
-    return admitted(panel, candidates, histogram, rule, bump=KILLED)
+    return admitted(panel, with_margins(levels), histogram, rule, bump=KILLED)
 
 
 def memory_guarded(panel: Panel) -> Played:
     """One size for request and limit: the last hour's peak +2 %, with the restart guard."""
-    return play(panel, peaks(panel)[len(_WINDOWS)] * _MARGINS[0], UpdateRule(band=0.02, bump=KILLED))
+    return play(panel, peaks(panel)[len(WINDOWS)] * MARGINS[0], UpdateRule(band=0.02, bump=KILLED))
 
 
 def memory_apart(panel: Panel) -> tuple[Played, Played]:
     """A request for the last hour +2 %, and a limit apart: the last week's peak +30 %."""
     levels = peaks(panel)
-    request = play(panel, levels[0] * _MARGINS[0], UpdateRule(band=0.01))
-    week = levels[len(_WINDOWS) - 1]
-    highest = limit(LimitMode.INDEPENDENT, levels[0] * _MARGINS[0], week, np.full(week.shape, np.nan))
+    request = play(panel, levels[0] * MARGINS[0], UpdateRule(band=0.01))
+    week = levels[len(WINDOWS) - 1]
+    highest = limit(LimitMode.INDEPENDENT, levels[0] * MARGINS[0], week, np.full(week.shape, np.nan))
     return request, play(panel, highest, UpdateRule(band=0.02, bump=KILLED))
 
 
 def cpu(panel: Panel, histogram: Played, quantiles: Floats, rule: AdmissionRule) -> Played:
     """The quantiles and peaks that the rolling replay admits."""
-    between = np.sqrt(quantiles[1:] * quantiles[:-1])
-    moving = np.concatenate((quantiles, between, quantiles[-1:] * 1.1, quantiles[-1:] * 1.25))
-    held = np.stack([trailing_peak(one, panel.steps(_HOLD)) for one in moving])
-    levels = peaks(panel)[: len(_WINDOWS)] * 1.05
-    return admitted(panel, np.concatenate((moving, held, levels)), histogram, rule)
+    told = moving(quantiles)
+    held = np.stack([trailing_peak(one, panel.steps(HOLD)) for one in told])
+    levels = peaks(panel)[: len(WINDOWS)] * CPU_MARGIN
+    return admitted(panel, np.concatenate((told, held, levels)), histogram, rule)
 
 
 def admitted(panel: Panel, candidates: Floats, histogram: Played, rule: AdmissionRule, *, bump: float = 0.0) -> Played:
@@ -91,12 +79,12 @@ def admitted(panel: Panel, candidates: Floats, histogram: Played, rule: Admissio
 
 def peaks(panel: Panel) -> Floats:
     """The peaks of all windows at each step, and after them the same with the restart guard."""
-    found = np.full((len(_WINDOWS) + 2, *panel.values.shape), np.nan)
+    found = np.full((len(WINDOWS) + 2, *panel.values.shape), np.nan)
     seen = Peaks(len(panel.names))
     for step, used in enumerate(panel.values):
         seen.see(used, step * panel.step_seconds)
-        found[: len(_WINDOWS), step] = seen.peaks(_WINDOWS)
-        found[len(_WINDOWS) :, step] = seen.guarded(_WINDOWS[:2])
+        found[: len(WINDOWS), step] = seen.peaks(WINDOWS)
+        found[len(WINDOWS) :, step] = seen.guarded(WINDOWS[:2])
     return found
 
 

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from elastipod.limitmodes import LimitMode
 from recommender.estimators.admission import HISTOGRAM, Admission, AdmissionRule
-from recommender.estimators.apart import LimitMode, limit
+from recommender.estimators.apart import limit
 from recommender.estimators.peaks import DAY, HOUR, WEEK, Peaks
 from recommender.estimators.quantile import FEATURES, Features, Lessons, expected, is_fit_due
 from recommender.estimators.runs import EarlierRuns, Usage, sizes_of_a_first_run

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from recommender.estimators.candidates import CALM
 from recommender.estimators.peaks import DAY, HOUR
 from recommender.replay import jobs, ours, peers
 from recommender.replay.playing import Played, UpdateRule, play
@@ -110,7 +111,7 @@ def test_no_rule_sees_a_future_sample(rule: str) -> None:
             case "peaks":
                 return peers.recent_peak(used, seconds=HOUR, is_memory=True).allocated
             case "cpu":
-                return ours.cpu(used, base, ours.fleet_quantiles(used), ours.CALM).allocated
+                return ours.cpu(used, base, ours.fleet_quantiles(used), CALM).allocated
             case _:
                 name, _, resource = rule.partition(" ")
                 return peers.PEERS[name](used, is_memory=bool(resource)).allocated
