@@ -19,6 +19,7 @@ from actuator.lowering import Lowering
 from actuator.nodehands import NodeHands
 from actuator.places import Places
 from actuator.priority import run_early
+from actuator.sampling import Sampler
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.standby import take_note
@@ -49,18 +50,20 @@ class Node:
         self.heartbeat = Heartbeat(folder)
         budget = NodeBudget(settings.amount("node_reserve"))
         watcher = Watcher(KernelMemory(fs), settings.rules, budget, around.clock, self.heartbeat)
+        every, node, locate = settings.sample_seconds, settings.node_name, Places(fs).locate
         actuator = Actuator(
             around.connection,
             around.clock,
             settings,
             watcher,
-            Places(fs).locate,
+            locate,
             journal=journal,
             metrics=around.metrics,
             address=around.address,
             guard_restores=lambda: _restores(folder),
             guard_raises=lambda: take_note(settings.state_folder),
             direct=DirectMode(fs, journal, around.clock) if settings.direct else None,
+            sampler=Sampler(fs, locate, around.clock, node, every) if every else None,
             lower=Lowering(fs, around.clock).step,
             lacks=around.lacks,
             release=lambda record: _release(settings.cgroup_root, record),
@@ -104,6 +107,7 @@ def main() -> int:
         elects_leader=False,
         ticker=clock_ticker(SystemClock()),
         connect=StreamConnection,
+        answers=Actuator.answer,
     )
     try:
         return run_process(program)

@@ -129,6 +129,11 @@ class CgroupFs:
         """A file held open, for what must be quick."""
         return KeptFile(self.open(group, file, flags))
 
+    def folder(self, group: str, file: str) -> int:
+        """A descriptor of the folder that a group's file lies in: of this group, and of none made later there."""
+        with self._folder(group, self._controller(file)) as folder:
+            return os.dup(folder)
+
     # Groups.
 
     def exists(self, group: str) -> bool:

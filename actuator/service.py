@@ -18,6 +18,7 @@ from actuator.journal import Journal, Record
 from actuator.leases import Leases
 from actuator.memory import Target
 from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Watched
+from actuator.sampling import Sampler
 from actuator.settings import ActuatorSettings
 from actuator.shrinking import Done, ShrinkStep
 from actuator.spikewords import Accepted, AskApi, Refused, Tell
@@ -27,10 +28,12 @@ from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import KubeError
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES, NODES, PODS
-from elastipod.kube.rows import BadObject, decode_node, decode_pod
+from elastipod.kube.rows import decode_node, decode_pod
+from elastipod.minutes import PATH
 from elastipod.pods import Container, Pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
@@ -83,6 +86,7 @@ class Actuator:
         guard_raises: Callable[[], dict[str, int]] = dict,
         release: Callable[[Record], None] = lambda _: None,
         direct: DirectMode | None = None,
+        sampler: Sampler | None = None,
         lower: Callable[[str, str, int], ShrinkStep] | None = None,
         spread: random.Random | None = None,
         lacks: Callable[[], tuple[str, ...]] = tuple,
@@ -105,7 +109,7 @@ class Actuator:
             on_change=self._note_pod,
         )
         self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_policy)
-        self._direct, self._lower = direct, lower
+        self._direct, self._lower, self._sampler = direct, lower, sampler
         self._direct_problem = ""
         self._above: dict[str, Target] = {}
         """Raised in the cgroup, and then refused by the API: to be lowered again."""
@@ -141,6 +145,8 @@ class Actuator:
         tasks = [asyncio.create_task(one.run()) for one in (self._pods, self._policies, self._watcher)]
         if self._direct is not None:
             tasks.append(asyncio.create_task(self._node.run()))
+        if self._sampler is not None:
+            tasks.append(asyncio.create_task(self._sampler.run()))
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -271,6 +277,8 @@ class Actuator:
             "holdSeconds": target.deadline_seconds,
             "rescues": len(target.rescues),
         }
+        if self._sampler is not None:
+            facts["lastMinute"] = self._sampler.last_minute(target.pod_uid, target.container)
         if standing.message:
             facts["message"] = standing.message
         if target.key in self._told:
@@ -282,6 +290,13 @@ class Actuator:
                 "error": self._asker.last_error.get(target.key, ""),
             }
         return facts
+
+    def answer(self, path: str, query: str) -> bytes | None:
+        """What is served beside all parts' own: the last minutes of usage."""
+        if self._sampler is None or path != PATH:
+            return None
+        since = query.removeprefix("since=")
+        return self._sampler.answer(int(since) if since.isdecimal() and len(since) < 20 else 0)
 
     # What the watcher wants.
 
@@ -411,6 +426,8 @@ class Actuator:
         if new is not None:
             self._by_uid[new.uid] = new
             self._undecided[new.uid] = None
+        if self._sampler is not None:
+            self._sampler.note(old, new)
         self.wake.set()
 
     def _note_policy(self, *_: object) -> None:

@@ -52,6 +52,9 @@ class ActuatorSettings:
     """Memory of the node that spikes never take: the kubelet's eviction threshold."""
     direct: bool = False
     """Whether sizes in the ElasticNode's spec are put in force without a kubelet."""
+    sample_seconds: float = 0.0
+    """How often the usage of every container is read, for a recommender whose usage_source names the actuators; 0 for
+    never, for one that does not ask."""
     retry_first_seconds: float = 0.2
     """The wait before a raise that the API did not answer is asked again; it doubles with each further try."""
     retry_most_seconds: float = 10.0
@@ -74,6 +77,8 @@ class ActuatorSettings:
                 raise ValueError(f"{name} must be above 0")
         if self.hold_seconds > 60:
             raise ValueError("hold_seconds must not be above 60: no container may stand still longer")
+        if self.sample_seconds and not 1 <= self.sample_seconds <= 30:
+            raise ValueError("sample_seconds must lie between 1 and 30, or be 0")
         if not 0 < self.step_fraction <= 4:
             raise ValueError("step_fraction must lie between 0 and 4")
         if not 0 <= self.gap_fraction <= 0.5:

@@ -33,6 +33,7 @@ LEAP = 160 * MIB
 SPIKES = 100
 CONTAINERS = 500
 IDLE_SECONDS = 20.0
+SAMPLE_SECONDS = 10.0
 PARENT = f"elastipod-bench-{os.getpid()}"
 
 # The program itself sees when it passes the mark and when its limit is another: no third process disturbs.
@@ -234,7 +235,8 @@ def memory_bytes(pid: int, field: str) -> int:
     raise LookupError(field)
 
 
-def idle(figures: Figures) -> None:
+def idle(figures: Figures, sample_seconds: float = 0.0) -> None:
+    how = f"{CONTAINERS} containers" + (f", read every {sample_seconds:g} s" if sample_seconds else "")
     with tempfile.TemporaryDirectory() as name, idle_node(Path(name)) as (folder, pods):
         server, port = serve(pods)
         config = Path(folder, "kubeconfig")
@@ -249,19 +251,18 @@ def idle(figures: Figures) -> None:
         )
         argv = [sys.executable, "-m", "actuator", "--kubeconfig", str(config), "--node-name", "bench"]
         argv += ["--cgroup-parent", PARENT, "--state-folder", folder, "--log-level", "warning"]
+        argv += ["--sample-seconds", str(sample_seconds)]
         process = subprocess.Popen(argv)
         try:
             wait_until_all_watched(process.pid)
             before, at = cpu_seconds(process.pid), time.perf_counter()
             time.sleep(IDLE_SECONDS)
             share = 100 * (cpu_seconds(process.pid) - before) / (time.perf_counter() - at)
-            figures.show(f"idle with {CONTAINERS} containers", share, "% of a core", 0.5)
+            figures.show(f"idle with {how}", share, "% of a core", 0.5)
             rss = memory_bytes(process.pid, "Rss") / MIB
             private = memory_bytes(process.pid, "Anonymous") / MIB
             print(f"of its memory {private:.1f} MiB are its own, the rest are libraries' files")
-            figures.show(
-                f"memory with {CONTAINERS} containers", rss, "MiB", 40.0, floor=bare(), of="a bare interpreter"
-            )
+            figures.show(f"memory with {how}", rss, "MiB", 40.0, floor=bare(), of="a bare interpreter")
         finally:
             process.terminate()
             process.wait(30)
@@ -298,6 +299,7 @@ def main() -> int:
     if "idle" not in sys.argv:
         spikes(figures)
     idle(figures)
+    idle(figures, SAMPLE_SECONDS)
     return figures.exit_code
 
 

@@ -127,6 +127,8 @@ class Program(Generic[S]):
     """Whether it is not ready without them. For one that is not asked while it is not ready, that would be worse."""
     at_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None
     """What the part does last, while it may still write."""
+    answers: Callable[[Any, str, str], bytes | None] | None = None
+    """What the part serves besides: JSON for a path and its query, None for what it does not know."""
     ticker: Ticker = apscheduler_ticker
     connect: Callable[[Access, Clock], Connection] = http_connection
     run: Run = asyncio.run
@@ -160,7 +162,12 @@ async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking
         lacks=lacking.lacks,
         missing=lacking.missing_definition if program.needs_definitions else str,
     )
-    serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None)
+    answers = program.answers
+
+    def answer(path: str, query: str) -> bytes | None:
+        return answers(working.part, path, query) if answers is not None and working.part is not None else None
+
+    serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None, answer)
     await serving.start(own.listen_host, own.listen_port)
     host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host
     address = f"http://{host}:{serving.port}"

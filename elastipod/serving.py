@@ -1,4 +1,5 @@
-"""What a process shows on its port: /metrics, /healthz, /readyz and /explain/NAMESPACE/POD. Read only.
+"""What a process shows on its port: /metrics, /healthz, /readyz and /explain/NAMESPACE/POD, and what its part adds.
+Read only.
 
 Owns the answers, and as much of HTTP as GET needs: one short request a connection, within a time. The facts are each
 part's matter.
@@ -21,6 +22,9 @@ from elastipod.telemetry import Metrics
 Explain = Callable[[str], dict[str, Any] | None]
 """Facts about the pod of a key (`namespace/name`); None where nothing is known of it."""
 
+Answer = Callable[[str, str], bytes | None]
+"""JSON for a path and its query; None for what is not known."""
+
 _REQUEST: Final = re.compile(rb"(GET|HEAD) ([!-~]{1,1024}) HTTP/1\.[01]\r?\n")
 _POD: Final = re.compile(r"/explain/([a-z0-9.-]{1,253})/([a-z0-9.-]{1,253})")
 _REQUEST_SECONDS: Final = 5.0
@@ -32,8 +36,15 @@ _WORDS: Final = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method N
 class Serving:
     """The process' port. `port` is what was bound (useful when 0 was asked for)."""
 
-    def __init__(self, metrics: Metrics, health: Health, clock: Clock, explain: Explain) -> None:
-        self._metrics, self._health, self._clock, self._explain = metrics, health, clock, explain
+    def __init__(
+        self,
+        metrics: Metrics,
+        health: Health,
+        clock: Clock,
+        explain: Explain,
+        answer: Answer = lambda _path, _query: None,
+    ) -> None:
+        self._metrics, self._health, self._clock, self._explain, self._own = metrics, health, clock, explain, answer
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -64,10 +75,11 @@ class Serving:
     def _answer(self, request: "re.Match[bytes] | None") -> bytes:
         if request is None:
             return _response(400, b"only GET is understood here\n")
-        code, body, content_type = self._content(unquote(request[2].decode("ascii").partition("?")[0]))
+        path, _, query = request[2].decode("ascii").partition("?")
+        code, body, content_type = self._content(unquote(path), query)
         return _response(code, body, content_type, with_body=request[1] == b"GET")
 
-    def _content(self, path: str) -> tuple[int, bytes, str]:
+    def _content(self, path: str, query: str) -> tuple[int, bytes, str]:
         match path:
             case "/metrics":
                 return 200, generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST
@@ -76,6 +88,8 @@ class Serving:
                 return _verdict("" if is_alive else self._health.last_error or "no run ends")
             case "/readyz":
                 return _verdict(self._health.why_not_ready(), self._health.lacks())
+        if (answer := self._own(path, query)) is not None:
+            return 200, answer, "application/json"
         if (pod := _POD.fullmatch(path)) is None:
             return 404, b"there are /metrics, /healthz, /readyz and /explain/NAMESPACE/POD\n", _TEXT
         facts = self._explain(f"{pod[1]}/{pod[2]}")

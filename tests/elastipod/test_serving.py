@@ -36,6 +36,16 @@ async def test_metrics_health_and_a_pod_are_told(serving: Serving) -> None:
     assert await _get(serving, "/explain/d/web-0") == (200, '{"decision":"WithinBounds"}')
 
 
+async def test_what_a_part_adds_is_told_by_path_and_query() -> None:
+    own = {("/samples", "since=7"): b'{"node":"n1"}'}
+    served = Serving(Metrics(), Health(60, 0), ManualClock(0), {}.get, lambda path, query: own.get((path, query)))
+    await served.start("127.0.0.1", 0)
+    assert await _get(served, "/samples?since=7") == (200, '{"node":"n1"}')
+    assert (await _get(served, "/samples?since=8"))[0] == 404
+    assert await _get(served, "/healthz?since=7") == (200, "ok\n")
+    await served.stop()
+
+
 async def test_a_part_without_its_definitions_is_alive_and_not_ready_and_says_what_it_lacks() -> None:
     clock = ManualClock(0)
     health = Health(60, 0, last_success_at=0, lacks=lambda: ("kinds is not served",), missing=lambda: "one is missing")
