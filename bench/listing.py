@@ -37,7 +37,7 @@ def typical_pod() -> bytes:
             cpu="250m",
             memory="256Mi",
             memory_limit="512Mi",
-            env=[{"name": f"SETTING_{number}", "value": f"value of setting number {number}"} for number in range(20)],
+            env=[{"name": f"SETTING_{number}", "value": f"value of # for number {number}"} for number in range(20)],
             livenessProbe={"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10, "timeoutSeconds": 1},
             readinessProbe={"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 10, "timeoutSeconds": 1},
             volumeMounts=[{"name": f"volume-{number}", "mountPath": f"/data/{number}"} for number in range(4)],

@@ -188,8 +188,7 @@ class Pod(Struct, frozen=True, gc=False):
     is_windows: bool = False
     has_pod_level_resources: bool = False
     pod_requests: Resources = NOTHING
-    pod_limits: Resources = NOTHING
-    """What the pod as a whole asks and may have, where it says so."""
+    """What the pod as a whole asks, where it says so."""
     host_network: bool = False
     overhead: Resources = NOTHING
     node_selector: dict[str, str] = {}

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef
-from elastipod.kube.rows import BadObject
+from elastipod.kube.decoding import BadObject
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.kube.rows import BadObject
+from elastipod.kube.decoding import BadObject
 from elastipod.pods import Workload
 from recommender.capping import Hold
 from recommender.ranges import Resource

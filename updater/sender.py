@@ -14,6 +14,7 @@ from msgspec import Struct
 from elastipod.api import resources
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection, PatchType
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import (
     BadRequest,
     Conflict,
@@ -26,7 +27,6 @@ from elastipod.kube.errors import (
     TooManyRequests,
 )
 from elastipod.kube.resources import PODS
-from elastipod.kube.rows import BadObject
 from elastipod.kube.shapes import RequirementsShape
 from elastipod.pods import Pod
 from elastipod.quantities import QuantityError

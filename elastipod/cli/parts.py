@@ -18,11 +18,12 @@ from actuator.telling import HEARTBEAT_SECONDS
 from elastipod.cli.cluster import Picture
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import KubeError, NotFound
 from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import LEASES, PODS
-from elastipod.kube.rows import BadObject, decode_pod
+from elastipod.kube.rows import decode_pod
 
 PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
 _ANSWER_SECONDS: Final = 2.0

@@ -3,32 +3,25 @@
 Owns the pages. Keeping a copy fresh is the reflector's matter.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject, Decode, decoder, raw_page
 from elastipod.kube.errors import Unreachable
 from elastipod.kube.resources import ResourceType
-from elastipod.kube.rows import BadObject
+
+
+class _Page(Protocol):
+    @property
+    def continue_token(self) -> str: ...
+
 
 T = TypeVar("T")
-
-
-class _ListMeta(Struct, rename="camel", gc=False, frozen=True):
-    resource_version: str = ""
-    continue_token: str = msgspec.field(name="continue", default="")
-
-
-class _List(Struct, gc=False, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-    items: list[msgspec.Raw] | None = None
-
-
-_lists: Final = msgspec.json.Decoder(_List)
+P = TypeVar("P", bound=_Page)
 
 
 @dataclass(slots=True)
@@ -39,16 +32,16 @@ class RawList:
     items: list[msgspec.Raw] = field(default_factory=list)
 
 
-async def list_raw(
+async def list_pages(
     connection: Connection,
     resource: ResourceType,
+    read: Callable[[bytes], P],
     *,
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
-) -> RawList:
-    """The whole collection. Raises KubeError; a page that is cut short counts as no answer."""
-    found = RawList()
+) -> AsyncGenerator[P, None]:
+    """The collection's pages, each read as it comes. Raises KubeError; a page that is cut short is no answer."""
     token = ""
     while True:
         body = await connection.list(
@@ -59,33 +52,61 @@ async def list_raw(
             continue_token=token,
         )
         try:
-            page = _lists.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            page = read(body)
+        except BadObject as error:
             raise Unreachable(f"the list of {resource.plural} is not whole: {error}") from None
-        found.resource_version = page.metadata.resource_version or found.resource_version
-        found.items += page.items or ()
-        token = page.metadata.continue_token
+        yield page
+        token = page.continue_token
         if not token:
-            return found
+            return
+
+
+async def list_raw(
+    connection: Connection,
+    resource: ResourceType,
+    *,
+    namespace: str | None = None,
+    label_selector: str = "",
+    field_selector: str = "",
+) -> RawList:
+    """The whole collection. Raises KubeError."""
+    found = RawList()
+    async for page in list_pages(
+        connection,
+        resource,
+        raw_page,
+        namespace=namespace,
+        label_selector=label_selector,
+        field_selector=field_selector,
+    ):
+        found.resource_version = page.version or found.resource_version
+        found.items += page.items
+    return found
 
 
 async def list_rows(
     connection: Connection,
     resource: ResourceType,
-    decode: Callable[[bytes | msgspec.Raw], T],
+    decode: Decode[T],
     *,
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
 ) -> list[T]:
     """The whole collection as rows; objects that can not be read are left out. Raises KubeError."""
-    found = await list_raw(
-        connection, resource, namespace=namespace, label_selector=label_selector, field_selector=field_selector
-    )
+    reading = decoder(decode)
     rows: list[T] = []
-    for raw in found.items:
-        try:
-            rows.append(decode(raw))
-        except BadObject:
-            continue
+    async for page in list_pages(
+        connection,
+        resource,
+        reading.page,
+        namespace=namespace,
+        label_selector=label_selector,
+        field_selector=field_selector,
+    ):
+        for seen in page.seen:
+            try:
+                rows.append(reading.row(seen))
+            except BadObject:
+                continue
     return rows

@@ -11,44 +11,21 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, Generic, TypeVar
 
-import msgspec
-from msgspec import Struct
-
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import BadObject, Decode, Seen, WatchError, decoder
 from elastipod.kube.errors import Gone, KubeError, NotServed, RawStatus, StatusError, status_error
-from elastipod.kube.listing import list_raw
+from elastipod.kube.listing import list_pages
 from elastipod.kube.resources import ResourceType
-from elastipod.kube.rows import BadObject
 from elastipod.telemetry import get_logger
 
 log = get_logger(__name__)
 
 T = TypeVar("T")
-Decode = Callable[[bytes | msgspec.Raw], T]
 OnChange = Callable[[str, T | None, T | None], None]
 
 _BULK: Final = 5_000
-
-
-class _Meta(Struct, rename="camel", gc=False, frozen=True):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Key(Struct, gc=False, frozen=True):
-    metadata: _Meta = _Meta()
-
-
-class _Event(Struct, gc=False, frozen=True):
-    type: str
-    object: msgspec.Raw
-
-
-_keys: Final = msgspec.json.Decoder(_Key)
-_events: Final = msgspec.json.Decoder(_Event)
 
 
 class Reflector(Generic[T]):
@@ -79,7 +56,7 @@ class Reflector(Generic[T]):
         self.bad_objects = 0
         self._connection = connection
         self._resource = resource
-        self._decode = decode
+        self._decoder = decoder(decode)
         self._clock = clock
         self._namespace = namespace
         self._label_selector = label_selector
@@ -131,44 +108,37 @@ class Reflector(Generic[T]):
             await self._clock.sleep(delay)
 
     async def _list(self) -> None:
-        listed = await list_raw(
+        version = ""
+        found: dict[str, tuple[str, T | None]] = {}
+        async for page in list_pages(
             self._connection,
             self._resource,
+            self._decoder.page,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-        )
-        version = listed.resource_version
+        ):
+            version = page.version or version
+            self.bad_objects += page.bad_objects
+            for seen in page.seen:
+                is_known = self._versions.get(seen.key) == seen.version
+                found[seen.key] = (seen.version, None if is_known else self._row(seen))
         if _number(version) < self._newest_seen:
             raise StatusError(504, "Timeout", f"a list at version {version} is older than what was seen before")
-        found: dict[str, tuple[str, msgspec.Raw]] = {}
-        for raw in listed.items:
-            try:
-                key, own_version = _key_of(raw)
-            except BadObject:
-                self.bad_objects += 1
-                continue
-            found[key] = (own_version, raw)
         self._take(found)
         self._heard(version)
         self.relists += 1
         self.synced = self.is_served = True
 
-    def _take(self, found: dict[str, tuple[str, msgspec.Raw]]) -> None:
+    def _take(self, found: dict[str, tuple[str, T | None]]) -> None:
         for key in [key for key in self.items if key not in found]:
             self._forget(key)
-        # The cyclic collector triples the cost of taking many rows, and rows hold no cycles.
-        bulk = len(found) > _BULK and gc.isenabled()
-        if bulk:
-            gc.disable()
-        try:
-            for key, (version, raw) in found.items():
-                if self._versions.get(key) != version:
-                    self._put(key, version, raw)
-        finally:
-            if bulk:
-                gc.enable()
-                gc.freeze()
+        for key, (version, row) in found.items():
+            if row is not None:
+                self._put(key, version, row)
+        if len(found) > _BULK:
+            # The cyclic collector need not go over rows again and again: they hold no cycles.
+            gc.freeze()
 
     async def _watch(self) -> None:
         timeout_seconds = 240.0 + 60.0 * self._spread.random()
@@ -186,21 +156,19 @@ class Reflector(Generic[T]):
 
     def _handle(self, line: bytes) -> None:
         try:
-            event = _events.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            self.bad_objects += 1
-            return
-        if event.type == "ERROR":
-            raise status_error(RawStatus(500, bytes(event.object)))
-        try:
-            key, version = _key_of(event.object)
+            event = self._decoder.event(line)
         except BadObject:
             self.bad_objects += 1
             return
+        if isinstance(event, WatchError):
+            raise status_error(RawStatus(500, event.status))
+        key, version, _ = event.seen
         if event.type == "DELETED":
             self._forget(key)
         elif event.type in ("ADDED", "MODIFIED") and _number(version) >= _number(self._versions.get(key, "")):
-            self._put(key, version, event.object)
+            row = self._row(event.seen)
+            if row is not None:
+                self._put(key, version, row)
         self._heard(version)
 
     def _heard(self, version: str) -> None:
@@ -209,13 +177,16 @@ class Reflector(Generic[T]):
             self._resource_version = version
             self._newest_seen = max(self._newest_seen, _number(version))
 
-    def _put(self, key: str, version: str, raw: msgspec.Raw) -> None:
+    def _row(self, seen: Seen) -> T | None:
+        """None where it can not be read: what was known of it before stays."""
         try:
-            row = self._decode(raw)
+            return self._decoder.row(seen)
         except BadObject as error:
             self.bad_objects += 1
-            log.warning("object left out", resource=self._resource.plural, key=key, error=str(error))
-            return
+            log.warning("object left out", resource=self._resource.plural, key=seen.key, error=str(error))
+            return None
+
+    def _put(self, key: str, version: str, row: T) -> None:
         old = self.items.get(key)
         self.items[key] = row
         self._versions[key] = version
@@ -227,14 +198,6 @@ class Reflector(Generic[T]):
         self._versions.pop(key, None)
         if old is not None and self._on_change is not None:
             self._on_change(key, old, None)
-
-
-def _key_of(raw: msgspec.Raw) -> tuple[str, str]:
-    try:
-        meta = _keys.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadObject(str(error)) from None
-    return (f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name), meta.resource_version
 
 
 def _number(version: str) -> int:

@@ -1,19 +1,19 @@
 """Bytes of the API to slim rows.
 
-Owns how pods, nodes, owners, LimitRanges and quotas are read: an object that can not be read costs itself only
-(BadObject), a strange amount or time inside one counts as not set.
+Owns how pods, nodes, owners, LimitRanges and quotas are read: a strange amount or time inside one counts as not set.
 """
 
 import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from elastipod.api import ResourceList
 from elastipod.clock import from_rfc3339
 from elastipod.kube import shapes
+from elastipod.kube.decoding import Decoder, decoded
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.owners import Owned
 from elastipod.pods import (
@@ -37,91 +37,12 @@ VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpda
 _MOST_ANNOTATION: Final = 65_536
 _MOST_KEPT: Final = 64
 """A longer quantity is not worth a place in a cache."""
+_MOST_KEPT_ENVIRONMENT: Final = 8192
 _SHOWN_OF_ANNOTATION: Final = 256
 _NO_LABELS: Final[dict[str, str]] = {}
 _QOS_CLASSES: Final[dict[str | None, QosClass]] = {one.value: one for one in QosClass}
 
-S = TypeVar("S")
-
-
-class BadObject(ValueError):
-    """An object that can not be read; the message says why."""
-
-
-_pods: Final = msgspec.json.Decoder(shapes.PodShape)
-_nodes: Final = msgspec.json.Decoder(shapes.NodeShape)
-_owned: Final = msgspec.json.Decoder(shapes.OwnedShape)
-_limit_ranges: Final = msgspec.json.Decoder(shapes.LimitRangeShape)
-_quotas: Final = msgspec.json.Decoder(shapes.QuotaShape)
-
-
-def decode_pod(raw: bytes | msgspec.Raw) -> Pod:
-    """A pod. Raises BadObject."""
-    return pod_row(_decode(_pods.decode, raw))
-
-
-def decode_node(raw: bytes | msgspec.Raw) -> Node:
-    """A node. Raises BadObject."""
-    node = _decode(_nodes.decode, raw)
-    ready = next((one for one in node.status.conditions or () if one.type == "Ready"), None)
-    is_ready = ready is not None and ready.status == "True"
-    allocatable = node.status.allocatable or node.status.capacity or {}
-    return Node(
-        name=node.metadata.name,
-        uid=node.metadata.uid,
-        resource_version=node.metadata.resource_version,
-        allocatable=_amounts(allocatable),
-        capacity=_amounts(node.status.capacity),
-        allocatable_pods=_count(allocatable.get("pods"), 110),
-        is_ready=is_ready,
-        not_ready_since=None if is_ready or ready is None else _time(ready.last_transition_time),
-        is_unschedulable=bool(node.spec.unschedulable),
-        labels=node.metadata.labels or _NO_LABELS,
-        taints=tuple(Taint(taint.key, taint.effect, taint.value or "") for taint in node.spec.taints or ()),
-        kubelet_version=node.status.node_info.kubelet_version if node.status.node_info else "",
-    )
-
-
-def decode_metadata(raw: bytes | msgspec.Raw) -> Owned:
-    """A controller, as an owner of pods. Raises BadObject.
-
-    Items of a list carry no kind; the reflector that lists one kind knows it (`metadata_decoder`).
-    """
-    return _owned_row(_decode(_owned.decode, raw), "")
-
-
-def metadata_decoder(kind: str) -> Callable[[bytes | msgspec.Raw], Owned]:
-    """A decoder for the objects of one kind."""
-    return lambda raw: _owned_row(_decode(_owned.decode, raw), kind)
-
-
-def decode_limit_range(raw: bytes | msgspec.Raw) -> LimitRange:
-    """A LimitRange. Raises BadObject."""
-    found = _decode(_limit_ranges.decode, raw)
-    return LimitRange(
-        found.metadata.namespace,
-        found.metadata.name,
-        tuple(
-            LimitRangeItem(
-                item.type,
-                _amounts(item.min),
-                _amounts(item.max),
-                _amounts(item.default),
-                _amounts(item.default_request),
-                _ratio(item.max_limit_request_ratio, "cpu"),
-                _ratio(item.max_limit_request_ratio, "memory"),
-            )
-            for item in found.spec.limits or ()
-        ),
-    )
-
-
-def decode_quota(raw: bytes | msgspec.Raw) -> Quota:
-    """A ResourceQuota. Raises BadObject."""
-    found = _decode(_quotas.decode, raw)
-    hard = _quota_amounts(found.spec.hard) or _quota_amounts(found.status.hard)
-    is_scoped = bool(found.spec.scopes or found.spec.scope_selector)
-    return Quota(found.metadata.namespace, found.metadata.name, hard, _quota_amounts(found.status.used), is_scoped)
+_variables: Final = msgspec.json.Decoder(list[shapes.VariableShape] | None)
 
 
 def pod_row(pod: shapes.PodShape) -> Pod:
@@ -166,7 +87,6 @@ def pod_row(pod: shapes.PodShape) -> Pod:
         is_windows=spec.os is not None and spec.os.name == "windows",
         has_pod_level_resources=spec.resources is not None,
         pod_requests=NOTHING if spec.resources is None else _amounts(spec.resources.requests),
-        pod_limits=NOTHING if spec.resources is None else _amounts(spec.resources.limits),
         host_network=bool(spec.host_network),
         overhead=_amounts(spec.overhead),
         node_selector=spec.node_selector or _NO_LABELS,
@@ -180,17 +100,56 @@ def pod_row(pod: shapes.PodShape) -> Pod:
     )
 
 
-def _decode(decode: Callable[[bytes | msgspec.Raw], S], raw: bytes | msgspec.Raw) -> S:
-    try:
-        return decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadObject(str(error)) from None
+def _node_row(node: shapes.NodeShape) -> Node:
+    ready = next((one for one in node.status.conditions or () if one.type == "Ready"), None)
+    is_ready = ready is not None and ready.status == "True"
+    allocatable = node.status.allocatable or node.status.capacity or {}
+    return Node(
+        name=node.metadata.name,
+        uid=node.metadata.uid,
+        resource_version=node.metadata.resource_version,
+        allocatable=_amounts(allocatable),
+        capacity=_amounts(node.status.capacity),
+        allocatable_pods=_count(allocatable.get("pods"), 110),
+        is_ready=is_ready,
+        not_ready_since=None if is_ready or ready is None else _time(ready.last_transition_time),
+        is_unschedulable=bool(node.spec.unschedulable),
+        labels=node.metadata.labels or _NO_LABELS,
+        taints=tuple(Taint(taint.key, taint.effect, taint.value or "") for taint in node.spec.taints or ()),
+        kubelet_version=node.status.node_info.kubelet_version if node.status.node_info else "",
+    )
+
+
+def _limit_range_row(found: shapes.LimitRangeShape) -> LimitRange:
+    return LimitRange(
+        found.metadata.namespace,
+        found.metadata.name,
+        tuple(
+            LimitRangeItem(
+                item.type,
+                _amounts(item.min),
+                _amounts(item.max),
+                _amounts(item.default),
+                _amounts(item.default_request),
+                _ratio(item.max_limit_request_ratio, "cpu"),
+                _ratio(item.max_limit_request_ratio, "memory"),
+            )
+            for item in found.spec.limits or ()
+        ),
+    )
+
+
+def _quota_row(found: shapes.QuotaShape) -> Quota:
+    hard = _quota_amounts(found.spec.hard) or _quota_amounts(found.status.hard)
+    is_scoped = bool(found.spec.scopes or found.spec.scope_selector)
+    return Quota(found.metadata.namespace, found.metadata.name, hard, _quota_amounts(found.status.used), is_scoped)
 
 
 def _container(
     spec: shapes.ContainerSpecShape, kind: ContainerKind, status: shapes.ContainerStatusShape | None
 ) -> Container:
-    restarts = {one.resource_name for one in spec.resize_policy or () if one.restart_policy == "RestartContainer"}
+    policies = spec.resize_policy or ()
+    restarts = [one.resource_name for one in policies if one.restart_policy == "RestartContainer"]
     wanted = spec.resources or shapes.RequirementsShape()
     if status is None:
         return Container(
@@ -228,11 +187,23 @@ def _container(
 
 
 def _start_sizes(spec: shapes.ContainerSpecShape) -> tuple[StartSize, ...]:
-    telling = [one for one in spec.env or () if one.value_from is not None or one.name in TELLING_VARIABLES]
-    if not telling and not spec.command and not spec.args:
+    raw = bytes(spec.env)
+    read = _shared_environment if len(raw) <= _MOST_KEPT_ENVIRONMENT else _read_environment
+    environment = read(raw, spec.name)
+    if not environment and not spec.command and not spec.args:
         return ()
-    environment = tuple(Variable(one.name, one.value or "", _follows(one, spec.name)) for one in telling)
     return start_sizes(environment, (*(spec.command or ()), *(spec.args or ())))
+
+
+def _read_environment(raw: bytes, container: str) -> tuple[Variable, ...]:
+    """What tells of sizes. Raises BadObject."""
+    variables = decoded(_variables.decode, raw) or ()
+    telling = [one for one in variables if one.value_from is not None or one.name in TELLING_VARIABLES]
+    return tuple(Variable(one.name, one.value or "", _follows(one, container)) for one in telling)
+
+
+_shared_environment: Final = lru_cache(maxsize=1024)(_read_environment)
+"""The pods of a workload have the same, and stand together in a list."""
 
 
 def _follows(variable: shapes.VariableShape, container: str) -> str:
@@ -300,8 +271,14 @@ def _owned_row(found: shapes.OwnedShape, kind: str) -> Owned:
 def _owner(references: list[shapes.OwnerShape] | None) -> OwnerReference | None:
     for one in references or ():
         if one.controller:
-            return OwnerReference(sys.intern(one.kind), one.name, one.uid, sys.intern(one.api_version))
+            return _shared_owner(one.kind, one.name, one.uid, one.api_version)
     return None
+
+
+@lru_cache(maxsize=4096)
+def _shared_owner(kind: str, name: str, uid: str, api_version: str) -> OwnerReference:
+    """One value for all that an owner has: they stand together in a list."""
+    return OwnerReference(sys.intern(kind), name, uid, sys.intern(api_version))
 
 
 def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:
@@ -374,3 +351,14 @@ def _time(text: str | None) -> float | None:
         return from_rfc3339(text)
     except ValueError:
         return None
+
+
+decode_pod: Final = Decoder(shapes.PodShape, pod_row)
+decode_node: Final = Decoder(shapes.NodeShape, _node_row)
+decode_limit_range: Final = Decoder(shapes.LimitRangeShape, _limit_range_row)
+decode_quota: Final = Decoder(shapes.QuotaShape, _quota_row)
+
+
+def metadata_decoder(kind: str) -> Decoder[Owned]:
+    """For the controllers of one kind, as owners of pods: items of a list carry no kind."""
+    return Decoder(shapes.OwnedShape, lambda found: _owned_row(found, kind))

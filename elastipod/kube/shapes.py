@@ -67,7 +67,8 @@ class VariableShape(Json, frozen=True):
 
 class ContainerSpecShape(Json, frozen=True):
     name: str
-    env: list[VariableShape] | None = None
+    env: msgspec.Raw = msgspec.Raw(b"[]")
+    """A list of VariableShape, as bytes."""
     command: list[str] | None = None
     args: list[str] | None = None
     resources: RequirementsShape | None = None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.rows import decode_pod
 from elastipod.pods import StartSize
 from elastipod.startsizes import Variable, start_sizes
@@ -107,3 +108,12 @@ def test_command_and_arguments_count_together() -> None:
 
 def test_a_long_command_is_read_and_not_kept() -> None:
     assert start_sizes((), ("java", "-Xmx100m", "x" * 100_000))[0].amount == 100 * MI
+
+
+def test_an_environment_of_the_wrong_kind_is_an_object_that_can_not_be_read() -> None:
+    pod = build.pod_json("web", containers=[build.container_json("app", env=None)])
+    assert decode_pod(json.dumps(pod).encode()).containers[0].start_sizes == ()
+    for odd in ({}, 5, [{"name": 5}], [{"name": "A", "valueFrom": []}]):
+        pod["spec"]["containers"][0]["env"] = odd
+        with pytest.raises(BadObject):
+            decode_pod(json.dumps(pod).encode())

@@ -162,3 +162,23 @@ async def test_retry_after_is_honoured_and_does_not_list_again_f3() -> None:
     seen = await Observed([_page(5)], [[TooManyRequests(429, "", "", retry_after_seconds=60)]]).run()
     assert 60 <= seen.clock.now() <= 66
     assert seen.server.calls == ["list", "watch5", "watch5"]
+
+
+async def test_rubbish_in_a_page_costs_itself_only_and_what_was_known_of_it_stays_f9() -> None:
+    odd = {**_pod("a", 6), "spec": {"containers": "none"}}
+    nameless = {"metadata": {"name": 5}}
+    lists = [_page(5, _pod("a", 1), _pod("b", 2)), _page(9, odd, _pod("b", 8, "Failed"), nameless, _pod("c", 9))]
+    seen = await Observed(lists, [[Gone(410, "", "")]]).run()
+    assert {key: pod.phase for key, pod in seen.reflector.items.items()} == {
+        "d/a": "Running",
+        "d/b": "Failed",
+        "d/c": "Running",
+    }
+    assert seen.reflector.bad_objects == 2
+
+
+@pytest.mark.parametrize("page", [b'{"items": 3}', b'{"items": [', b"\xff", b"[]"])
+async def test_a_list_that_is_not_whole_is_no_answer_f9(page: bytes) -> None:
+    seen = await Observed([_page(5, _pod("a", 5)), page, _page(9, _pod("a", 5))], [[Gone(410, "", "")]]).run()
+    assert seen.changes == [("d/a", "new")]
+    assert seen.server.calls == ["list", "watch5", "list", "list", "watch9"]

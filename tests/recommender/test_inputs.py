@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elastipod.clock import ManualClock
-from elastipod.kube.rows import BadObject
+from elastipod.kube.decoding import BadObject
 from elastipod.pods import Workload
 from elastipod.quantities import Resources
 from elastipod.settings import SettingsError, load_settings

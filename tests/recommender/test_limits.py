@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from elastipod.kube.connection import PatchType
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.resources import ELASTIC_POLICIES, HORIZONTAL_POD_AUTOSCALERS, LIMIT_RANGES, RESOURCE_QUOTAS
-from elastipod.kube.rows import BadObject
 from elastipod.quantities import parse_memory
 from recommender.capping import Hold
 from recommender.ranges import Resource

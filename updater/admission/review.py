@@ -172,6 +172,7 @@ class _Change(Struct, frozen=True, gc=False):
     resource: str
     was: str
     text: str
+    is_taken: bool = False
 
     @property
     def shown(self) -> str:
@@ -183,8 +184,9 @@ def _changes(part: str, old: Resources, new: Resources) -> Iterator[_Change]:
         ("cpu", old.cpu_millicores, new.cpu_millicores, format_cpu),
         ("memory", old.memory_bytes, new.memory_bytes, format_memory),
     ):
-        if after is not None and after != before:
-            yield _Change(part, resource, "none" if before is None else show(before), show(after))
+        if after != before:
+            shown = ["none" if amount is None else show(amount) for amount in (before, after)]
+            yield _Change(part, resource, shown[0], shown[1], is_taken=after is None)
 
 
 def _operations(path: str, shape: ContainerSpecShape, changes: list[_Change]) -> Iterator[dict[str, Any]]:
@@ -194,7 +196,8 @@ def _operations(path: str, shape: ContainerSpecShape, changes: list[_Change]) ->
         if shape.resources is None or getattr(shape.resources, part) is None:
             yield _add(f"{path}/{part}", {})
     for one in changes:
-        yield _add(f"{path}/{one.part}/{one.resource}", one.text)
+        place = f"{path}/{one.part}/{one.resource}"
+        yield {"op": "remove", "path": place} if one.is_taken else _add(place, one.text)
 
 
 def _containers(new: NewPod) -> Iterator[tuple[str, int, ContainerSpecShape, Container]]:

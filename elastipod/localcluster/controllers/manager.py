@@ -12,6 +12,7 @@ import msgspec
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType
+from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import Conflict, KubeError, NotFound
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
@@ -23,7 +24,6 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import BadObject
 from elastipod.localcluster.controllers import budgets, deployments, jobs, replicasets, statefulsets
 from elastipod.localcluster.controllers.actions import (
     Action,

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from elastipod.kube.rows import BadObject, decode_pod
+from elastipod.kube.decoding import BadObject
+from elastipod.kube.rows import decode_pod
 from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, format_memory
 
