@@ -60,6 +60,10 @@ class Reason(StrEnum):
     CAPPED_BY_POD = "CappedByPod", "the pod's own resources are lower"
     RAISED_TO_FLOOR = "RaisedToFloor", "the smallest recommended size is higher"
     KEPT_QOS_CLASS = "KeptQosClass", "request and limit were kept apart, or together, so that the QoS class stays"
+    KEPT_LIMIT = (
+        "KeptLimit",
+        "the limit stays: none can be taken from a running pod, nor where a LimitRange or ResourceQuota demands one",
+    )
     KEPT_ABOVE_USAGE = "KeptAboveUsage", "memory in use plus a margin is higher"
     KEPT_FOR_RUNTIME = "KeptForRuntime", "the process was told its memory when it started and will not keep to less"
     SIZED_AT_START = "SizedAtStart", "the process reads its size when it starts, so a change takes effect at a restart"
@@ -70,6 +74,14 @@ class Reason(StrEnum):
         "a HorizontalPodAutoscaler scales on this resource's utilization, so its request is held",
     )
     CONTRADICTION = "Contradiction", "what holds at once contradicts itself, so nothing is recommended"
+
+    # Why an estimator speaks, or only the histogram does.
+    ADMITTED = "Admitted", "it would have reserved less than the histogram and done no more harm"
+    NO_BETTER_ESTIMATOR = "NoBetterEstimator", "none would have reserved less than the histogram and done no more harm"
+    TOO_LITTLE_RECORD = "TooLittleRecord", "there is less than a day's record of what other estimators would have done"
+    NO_ELASTIC_POLICY = "NoElasticPolicy", "no ElasticPolicy speaks of the workload, so VPA's rule holds"
+    HISTOGRAM_STATED = "HistogramStated", "the ElasticPolicy says Histogram"
+    SIZED_FOR_LONG = "SizedForLong", "sizes do not move while pods run, so each has to hold for long"
 
     # What became of a resize request.
     NO_ROOM = "NoRoom", "the node has not enough free"

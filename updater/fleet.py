@@ -11,6 +11,7 @@ from msgspec import field
 
 from elastipod.api import RESOURCES_ANNOTATION, ElasticPolicy
 from elastipod.eligible import GROUP_KIND, group_of
+from elastipod.limitmodes import limit_modes
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
@@ -18,7 +19,7 @@ from elastipod.policy import Ceiling, effective_policy
 from updater.budget import DisruptionLimit
 from updater.ledger import Ledger
 from updater.members import Members
-from updater.shape import FREE, Bounds, container_bounds
+from updater.shape import FREE, PROPORTIONAL, Bounds, container_bounds
 from updater.sizes import ASKED_ANNOTATION, Advice, BadSize, Size, Sizes, stated_sizes
 from updater.wishes import Facts
 
@@ -101,7 +102,7 @@ class Fleet:
         """A LimitRange; the namespace whose pods it concerns."""
         namespace = _put(self._limit_ranges, key, limit_range)
         self._bounds[namespace] = container_bounds(self.limit_ranges(namespace))
-        self.dirty.update(key for key, pod in self.pods.items() if pod.namespace == namespace)
+        self._decide_anew(namespace)
         return namespace
 
     def put_quota(self, key: str, quota: Quota | None) -> str:
@@ -117,8 +118,11 @@ class Fleet:
         # Only what somebody names as a target makes pods one workload.
         old = self._policies.get(key.partition("/")[0], {}).get(key)
         namespace = _put(self._policies, key, policy)
-        if any(self._members.is_claimed(group_of(one)) for one in (old, policy) if one is not None):
+        told = [one for one in (old, policy) if one is not None]
+        if any(self._members.is_claimed(group_of(one)) for one in told):
             self._group_anew(namespace)
+        if any(one.spec.limit_modes is not None for one in told):
+            self._decide_anew(namespace)
         return namespace
 
     # What is known.
@@ -189,7 +193,7 @@ class Fleet:
         sizes, problem, asked = self.stated(pod)
         if pod.namespace in self._off:
             return Facts(foreign=foreign)
-        ranges = self._limit_ranges.get(pod.namespace)
+        ranges, policies = self._limit_ranges.get(pod.namespace), self._policies.get(pod.namespace)
         return Facts(
             advice,
             conflict,
@@ -199,6 +203,7 @@ class Fleet:
             asked,
             tuple(ranges.values()) if ranges else (),
             self._bounds.get(pod.namespace, FREE),
+            PROPORTIONAL if advice is None or not policies else limit_modes(workload, pod.labels, policies.values()),
         )
 
     def may_donate(self, key: str, ceiling: Ceiling) -> bool:
@@ -253,6 +258,9 @@ class Fleet:
         self.dirty |= self._members.claim(workload, is_claimed=is_claimed)
         if workload.kind == GROUP_KIND and is_claimed != was_claimed:
             self._group_anew(workload.namespace)
+
+    def _decide_anew(self, namespace: str) -> None:
+        self.dirty.update(key for key, pod in self.pods.items() if pod.namespace == namespace)
 
     def _group_anew(self, namespace: str) -> None:
         """A policy that is a target came, changed or is gone, or is a target no more."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from elastipod.api import RESOURCES_ANNOTATION
+from elastipod.limitmodes import LimitMode
 from elastipod.pods import Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
@@ -142,7 +143,9 @@ def next_step(pod: Pod, goal: Sizes, facts: Facts, now: float, rules: Rules = DE
             look_again_at = waits_until
             size = _memory_kept(pod, container.name, size)
         elif lowers_memory(container, size):
-            size, held_back = stepped(container, size, facts.usage.get(container.name), now, rules.shrink)
+            is_apart = facts.modes.memory is not LimitMode.PROPORTIONAL and pod.qos_class is not QosClass.GUARANTEED
+            used = facts.usage.get(container.name)
+            size, held_back = stepped(container, size, used, now, rules.shrink, is_apart=is_apart)
             if held_back is not None:
                 notes.append(held_back)
                 needs_usage |= held_back is Reason.STALE_DATA

@@ -232,6 +232,7 @@ class Updater:
             facts.asked,
             facts.limit_ranges,
             facts.bounds,
+            facts.modes,
             self.attempts.answers.sent_at(key),
             self.attempts.is_on_the_way(key),
             self.giving.given(key),

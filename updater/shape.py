@@ -1,15 +1,17 @@
 """How a wanted request becomes a request and a limit.
 
-Owns the rule that moves a limit with its request (VPA's proportion), the bounds of policy and LimitRange, and the QoS
-class, which a resize never changes. Whether the memory may be lowered now is steps.py's matter.
+Owns the rules by which a limit follows its request or stands apart from it, the bounds of policy and LimitRange, and
+the QoS class, which a resize never changes. Whether the memory may be lowered now is steps.py's matter.
 """
 
+import math
 from collections.abc import Collection, Mapping
 from enum import Enum, auto
 from typing import Final
 
 from msgspec import Struct
 
+from elastipod.limitmodes import LimitMode, LimitModes, independent_limit
 from elastipod.limits import LimitRange
 from elastipod.pods import Container, Pod, QosClass
 from elastipod.quantities import MAX_QUANTITY, Resources
@@ -26,6 +28,12 @@ class LimitRule(Enum):
     """It stays, and the request stays below it."""
     FOLLOW = auto()
     """It stays unless the request passes it; equal stays equal."""
+    NONE = auto()
+    """There is none."""
+    APART = auto()
+    """It is the recommendation's upper bound."""
+    STANDING = auto()
+    """It stays unless the request passes it, as none can be taken from a running pod."""
 
 
 class Bound(Struct, frozen=True, gc=False):
@@ -34,6 +42,8 @@ class Bound(Struct, frozen=True, gc=False):
     least: int = 0
     most: int = MAX_QUANTITY
     ratio: float = 0.0
+    demands_limit: bool = False
+    """Whether a container has to have a limit, or would be given one."""
 
 
 class Bounds(Struct, frozen=True, gc=False):
@@ -44,35 +54,67 @@ class Bounds(Struct, frozen=True, gc=False):
 
 
 FREE: Final = Bounds()
+PROPORTIONAL: Final = LimitModes()
+_RULES: Final = {
+    LimitMode.PROPORTIONAL: LimitRule.PROPORTIONAL,
+    LimitMode.INDEPENDENT: LimitRule.APART,
+    LimitMode.UNSET: LimitRule.STANDING,
+}
 
 
 def container_bounds(limit_ranges: tuple[LimitRange, ...]) -> Bounds:
     """The narrowest bounds that all LimitRanges together leave a container."""
-    items = [item for one in limit_ranges for item in one.items if item.type == "Container"]
-    if not items:
+    every = [item for one in limit_ranges for item in one.items]
+    if not every:
         return FREE
+    items = [item for item in every if item.type == "Container"]
     return Bounds(
-        _bound([(item.min.cpu_millicores, item.max.cpu_millicores, item.max_ratio_cpu) for item in items]),
-        _bound([(item.min.memory_bytes, item.max.memory_bytes, item.max_ratio_memory) for item in items]),
+        _bound(
+            [(item.min.cpu_millicores, item.max.cpu_millicores, item.max_ratio_cpu) for item in items],
+            any(item.max.cpu_millicores or item.default.cpu_millicores or item.max_ratio_cpu for item in every),
+        ),
+        _bound(
+            [(item.min.memory_bytes, item.max.memory_bytes, item.max_ratio_memory) for item in items],
+            any(item.max.memory_bytes or item.default.memory_bytes or item.max_ratio_memory for item in every),
+        ),
     )
 
 
 def advised_size(
-    container: Container, advice: ContainerAdvice, wanted: Resources, bounds: Bounds, reasons: list[Reason]
+    container: Container,
+    advice: ContainerAdvice,
+    wanted: Resources,
+    bounds: Bounds,
+    reasons: list[Reason],
+    modes: LimitModes = PROPORTIONAL,
+    *,
+    is_new: bool = False,
 ) -> Size:
-    """The size for wanted requests under a policy; amounts that are not wanted stay. Adds to `reasons` what cut it."""
-    rule = LimitRule.PROPORTIONAL if advice.moves_limits else LimitRule.FIXED
-    size = size_of(container)
+    """The size for wanted requests under a policy; amounts that are not wanted stay. Adds to `reasons` what cut it.
+
+    Only of a new pod can a limit be taken.
+    """
+    size, upper = size_of(container), advice.upper
     cpu = memory = None
     if wanted.cpu_millicores is not None:
         policy = Bound(advice.min_allowed.cpu, _most(advice.max_allowed.cpu_millicores))
         before = (size.requests.cpu_millicores, size.limits.cpu_millicores)
-        cpu = _moved(before, wanted.cpu_millicores, rule, (policy, bounds.cpu), reasons)
+        rule = _rule(advice, modes.cpu, takes=is_new and not bounds.cpu.demands_limit)
+        cpu = _moved(before, wanted.cpu_millicores, upper.cpu_millicores, rule, (policy, bounds.cpu), reasons)
     if wanted.memory_bytes is not None:
         policy = Bound(advice.min_allowed.memory, _most(advice.max_allowed.memory_bytes))
         before = (size.requests.memory_bytes, size.limits.memory_bytes)
-        memory = _moved(before, wanted.memory_bytes, rule, (policy, bounds.memory), reasons)
+        rule = _rule(advice, modes.memory, takes=is_new and not bounds.memory.demands_limit)
+        memory = _moved(before, wanted.memory_bytes, upper.memory_bytes, rule, (policy, bounds.memory), reasons)
     return _with(size, cpu, memory)
+
+
+def modes_of(pod: Pod, modes: LimitModes, reasons: list[Reason]) -> LimitModes:
+    """The modes that can hold for a pod: a Guaranteed one keeps limit and request the same, and that is told."""
+    if modes == PROPORTIONAL or pod.qos_class is not QosClass.GUARANTEED:
+        return modes
+    reasons.append(Reason.KEPT_QOS_CLASS)
+    return PROPORTIONAL
 
 
 def stated_size(container: Container, stated: Size) -> Size:
@@ -140,6 +182,7 @@ def kept_apart(pod: Pod, sizes: Mapping[str, Size], stated: Collection[str] = ()
 def _moved(
     before: tuple[int | None, int | None],
     wanted: int,
+    upper: int | None,
     rule: LimitRule,
     bounds: tuple[Bound, Bound],
     reasons: list[Reason],
@@ -154,27 +197,44 @@ def _moved(
         reasons.append(Reason.CAPPED_BY_LIMIT)
     bounded = min(max(request, limit_range.least), limit_range.most)
     # In proportion to what is set in the end, so that it stays so when it is looked at again.
-    limit = _limit(before, bounded, rule)
+    limit = _limit(before, bounded, rule, upper)
     if limit is None:
         bounded_limit = None
     elif rule is LimitRule.FIXED:
         bounded, bounded_limit = min(bounded, limit), limit
     else:
-        if limit > policy.most:
+        if limit > policy.most and rule is not LimitRule.STANDING:
             limit = max(policy.most, bounded)
             reasons.append(Reason.CAPPED_BY_MAX)
         bounded_limit = max(min(limit, limit_range.most), bounded)
         if limit_range.ratio:
+            if rule in (LimitRule.APART, LimitRule.STANDING):
+                # A limit that is an answer of its own is not cut for a request that may as well be higher.
+                bounded = max(bounded, min(math.ceil(bounded_limit / limit_range.ratio), policy.most))
             bounded_limit = max(min(bounded_limit, int(bounded * limit_range.ratio)), bounded)
     if bounded != request or bounded_limit != limit:
         reasons.append(Reason.CAPPED_BY_LIMIT_RANGE)
+    if rule is LimitRule.STANDING and bounded_limit is not None:
+        reasons.append(Reason.KEPT_LIMIT)
     return bounded, bounded_limit
 
 
-def _limit(before: tuple[int | None, int | None], request: int, rule: LimitRule) -> int | None:
+def _rule(advice: ContainerAdvice, mode: LimitMode, *, takes: bool) -> LimitRule:
+    if not advice.moves_limits:
+        return LimitRule.FIXED
+    return LimitRule.NONE if mode is LimitMode.UNSET and takes else _RULES[mode]
+
+
+def _limit(
+    before: tuple[int | None, int | None], request: int, rule: LimitRule, upper: int | None = None
+) -> int | None:
     old_request, old_limit = before
     if old_limit is None or rule is LimitRule.FIXED:
         return old_limit
+    if rule is LimitRule.NONE:
+        return None
+    if rule in (LimitRule.APART, LimitRule.STANDING):
+        return independent_limit(request, old_limit, upper if rule is LimitRule.APART else None)
     if not old_request or old_limit == old_request:
         return request
     if rule is LimitRule.FOLLOW:
@@ -201,11 +261,11 @@ def _with(size: Size, cpu: tuple[int | None, int | None] | None, memory: tuple[i
     return Size(Resources(cpus[0], memories[0]), Resources(cpus[1], memories[1]))
 
 
-def _bound(found: list[tuple[int | None, int | None, float | None]]) -> Bound:
+def _bound(found: list[tuple[int | None, int | None, float | None]], demands_limit: bool) -> Bound:
     least = max((low for low, _, _ in found if low is not None), default=0)
     most = min((high for _, high, _ in found if high is not None), default=MAX_QUANTITY)
     ratio = min((one for _, _, one in found if one), default=0.0)
-    return Bound(least, most, ratio)
+    return Bound(least, most, ratio, demands_limit)
 
 
 def _most(amount: int | None) -> int:

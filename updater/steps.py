@@ -63,9 +63,18 @@ def lowers_memory_limit(container: Container, size: Size) -> bool:
 
 
 def stepped(
-    container: Container, size: Size, usage: Usage | None, now: float, rules: ShrinkRules
+    container: Container,
+    size: Size,
+    usage: Usage | None,
+    now: float,
+    rules: ShrinkRules,
+    *,
+    is_apart: bool = False,
 ) -> tuple[Size, Reason | None]:
-    """The size to ask for now on the way to `size`, and what holds it back where something does."""
+    """The size to ask for now on the way to `size`, and what holds it back where something does.
+
+    `is_apart` where the limit does not follow the request.
+    """
     if not lowers_memory(container, size):
         return size, None
     if usage is None or now - usage.at > rules.fresh_seconds:
@@ -78,15 +87,17 @@ def stepped(
     reason: Reason | None = None
     if request is not None and request < min(floor, has):
         # A limit that moves with its request stays where a request that can not move leaves it.
-        limit = _in_proportion(limit, request, min(floor, has), held)
-        request, reason = min(floor, has), Reason.KEPT_ABOVE_USAGE
+        kept = min(floor, has)
+        if limit is not None:
+            limit = max(limit, kept) if is_apart else _in_proportion(limit, request, kept, held)
+        request, reason = kept, Reason.KEPT_ABOVE_USAGE
     if held is not None and limit is not None and limit < held:
         # What leapt lately may leap again.
         clear = max(floor, least_limit(max(usage.memory_bytes, usage.memory_peak_bytes)))
         step = min(max(limit, clear, _ceil(held * (1 - rules.shrink_fraction))), held)
         if clear > limit:
             reason = Reason.KEPT_ABOVE_USAGE
-        if request is not None:
+        if request is not None and not is_apart:
             request = _in_proportion(request, limit, step, max(request, has))
         limit = step
     lower, lower_limit = has - (request or 0), (held or 0) - (limit or 0)
@@ -96,10 +107,8 @@ def stepped(
     return _with_memory(size, request, limit), reason
 
 
-def _in_proportion(amount: int | None, old: int, new: int, most: int | None) -> int | None:
+def _in_proportion(amount: int, old: int, new: int, most: int | None) -> int:
     """The amount moved as another one moves from old to new, which is up; equal stays equal."""
-    if amount is None:
-        return None
     moved = new if amount == old else max(amount, amount * new // max(old, 1))
     return moved if most is None else min(moved, most)
 

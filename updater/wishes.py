@@ -12,11 +12,12 @@ from typing import Final
 from msgspec import Struct
 
 from elastipod.api import UpdateMode
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRange
 from elastipod.pods import Container, ContainerKind, Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
-from updater.shape import FREE, Bounds, advised_size, stated_size
+from updater.shape import FREE, PROPORTIONAL, Bounds, advised_size, modes_of, stated_size
 from updater.sizes import Advice, ContainerAdvice, Size, Sizes, size_of
 from updater.steps import ShrinkRules, Usage
 
@@ -60,6 +61,8 @@ class Facts(Struct, frozen=True, gc=False):
     limit_ranges: tuple[LimitRange, ...] = ()
     bounds: Bounds = FREE
     """What the LimitRanges leave a container."""
+    modes: LimitModes = PROPORTIONAL
+    """How its limits are found."""
     resized_at: float | None = None
     on_the_way: bool = False
     """A resize of this pod has taken a step and has not reached its goal."""
@@ -129,13 +132,15 @@ def _advised(pod: Pod, facts: Facts, now: float, rules: Rules, notes: list[Reaso
     left_alone = _left_alone(advice)
     if advice is None or left_alone is not None:
         return Wish({}, left_alone or Reason.WITHIN_BOUNDS)
+    told: list[Reason] = []
+    modes = modes_of(pod, facts.modes, told)
     wants = [
         want
         for container in pod.containers
         if (found := advice.containers.get(container.name)) is not None
         and container.name not in facts.stated
         and container.kind is not ContainerKind.INIT
-        and (want := _want(container, found, facts, rules, notes)) is not None
+        and (want := _want(container, found, facts, modes, rules, notes)) is not None
     ]
     if not wants:
         return Wish({}, Reason.WITHIN_BOUNDS)
@@ -144,12 +149,13 @@ def _advised(pod: Pod, facts: Facts, now: float, rules: Rules, notes: list[Reaso
         since = max(pod.started_at or pod.created_at, facts.resized_at or 0.0)
         if now - since < rules.cool_down_seconds:
             return Wish({}, Reason.COOLING_DOWN, look_again_at=since + rules.cool_down_seconds)
+    notes += told
     goal: dict[str, Size] = {}
     for want in wants:
         if pod.qos_class is QosClass.GUARANTEED and not want.advice.moves_limits:
             notes.append(Reason.KEPT_QOS_CLASS)
             continue
-        size = advised_size(want.container, want.advice, want.requests, facts.bounds, notes)
+        size = advised_size(want.container, want.advice, want.requests, facts.bounds, notes, modes)
         if size != size_of(want.container):
             goal[want.container.name] = size
     if not goal:
@@ -166,9 +172,9 @@ _REASON: Final = {
 
 
 def _want(
-    container: Container, advice: ContainerAdvice, facts: Facts, rules: Rules, notes: list[Reason]
+    container: Container, advice: ContainerAdvice, facts: Facts, modes: LimitModes, rules: Rules, notes: list[Reason]
 ) -> _Want | None:
-    """What a container should request that it does not; None where it may stay as it is."""
+    """What a container should have that it does not; None where it may stay as it is."""
     band = 0.0 if facts.on_the_way else rules.dead_band_fraction
     now, target, lower, upper = container.requests, advice.target, advice.lower, advice.upper
     cpu = _weigh(now.cpu_millicores, target.cpu_millicores, lower.cpu_millicores, upper.cpu_millicores, band)
@@ -179,13 +185,34 @@ def _want(
         memory = None if target.memory > now.memory else memory
     if memory is not None and target.memory > now.memory and _was_killed(container):
         memory = Urgency.KILLED, memory[1]
+    wanted = Resources(None if cpu is None else target.cpu_millicores, None if memory is None else target.memory_bytes)
+    if LimitMode.INDEPENDENT in (modes.cpu, modes.memory) and container.name not in facts.given:
+        # What it asks for may stay while its limit may not.
+        asked = wanted.or_else(_only(now, target))
+        limits = advised_size(container, advice, asked, facts.bounds, [], modes).limits
+        if cpu is None and modes.cpu is LimitMode.INDEPENDENT:
+            cpu = _weigh(container.limits.cpu_millicores, limits.cpu_millicores, None, None, band)
+        if memory is None and modes.memory is LimitMode.INDEPENDENT:
+            memory = _weigh(container.limits.memory_bytes, limits.memory_bytes, None, None, band)
+            if memory is not None and limits.memory > container.limits.memory and _was_killed(container):
+                memory = Urgency.KILLED, memory[1]
+        wanted = Resources(
+            None if cpu is None else asked.cpu_millicores, None if memory is None else asked.memory_bytes
+        )
     if cpu is None and memory is None:
         if _is_at_cap(now, advice):
             notes.append(Reason.CAPPED_BY_MAX)
         return None
     weights = [one for one in (cpu, memory) if one is not None]
-    wanted = Resources(None if cpu is None else target.cpu_millicores, None if memory is None else target.memory_bytes)
     return _Want(container, advice, wanted, min(one[0] for one in weights), max(one[1] for one in weights))
+
+
+def _only(amounts: Resources, controlled: Resources) -> Resources:
+    """The amounts of what is controlled."""
+    return Resources(
+        None if controlled.cpu_millicores is None else amounts.cpu_millicores,
+        None if controlled.memory_bytes is None else amounts.memory_bytes,
+    )
 
 
 def _was_killed(container: Container) -> bool:

@@ -5,12 +5,14 @@ from hypothesis import strategies as st
 
 from elastipod.api import UpdateMode
 from elastipod.headroom import least_limit
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRangeItem
 from elastipod.pods import Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from tests.updater.build import NOW, Mi, advice, amounts, container, facts, limit_range, pod, size, usage
 from updater.plan import decide, plan_resizes, restarts
+from updater.precheck import limit_range_problem
 from updater.shape import qos_class, with_sizes
 from updater.sizes import Size
 from updater.steps import held_memory_limit
@@ -307,7 +309,8 @@ def advised(draw: st.DrawFn, held: Pod) -> Facts:
         if draw(st.booleans()):
             target = Resources(draw(st.none() | cpus), draw(st.none() | memories))
             most = Resources(draw(st.none() | cpus), draw(st.none() | memories))
-            found = advice(target, most=most, moves_limits=draw(st.booleans()))
+            upper = Resources(draw(st.none() | cpus), draw(st.none() | memories))
+            found = advice(target, upper=upper, most=most, moves_limits=draw(st.booleans()))
             one[container_.name] = found.containers["app"]
     known = {
         container_.name: usage(f"{draw(st.integers(0, 64 * 1024))}Mi", age=draw(st.sampled_from([1.0, 14.9, 15.1])))
@@ -319,12 +322,15 @@ def advised(draw: st.DrawFn, held: Pod) -> Facts:
         if draw(st.integers(0, 4)) == 0
     }
     item = LimitRangeItem(
-        draw(st.sampled_from(["Container", "Pod"])), max=Resources(draw(st.none() | cpus), draw(st.none() | memories))
+        draw(st.sampled_from(["Container", "Pod"])),
+        max=Resources(draw(st.none() | cpus), draw(st.none() | memories)),
+        max_ratio_memory=draw(st.none() | st.sampled_from((1.0, 1.5, 4.0))),
     )
     return facts(
         msgspec.structs.replace(advice(Resources()), containers=one),
         usage=known,
         stated=stated,
+        modes=LimitModes(draw(st.sampled_from(LimitMode)), draw(st.sampled_from(LimitMode))),
         **(limit_range(item) if draw(st.booleans()) else {}),
     )
 
@@ -359,15 +365,7 @@ def test_every_step_keeps_qos_request_below_limit_and_memory_above_usage(data: s
                 assert now_limit >= before * 0.8
         if old.requests.cpu_millicores is not None:
             assert new.requests.cpu_millicores is not None
-    for one in found.limit_ranges:
-        most = one.items[0].max
-        if one.items[0].type == "Container":
-            for new in resize.sizes.values():
-                assert (
-                    most.memory_bytes is None
-                    or new.limits.memory_bytes is None
-                    or (new.limits.memory_bytes <= most.memory_bytes)
-                )
+    assert limit_range_problem(held, resize.sizes, found.limit_ranges) == ""
 
 
 @given(st.data())
@@ -375,12 +373,11 @@ def test_following_the_advice_ends_at_a_fixpoint(data: st.DataObject) -> None:
     held = data.draw(pods())
     found = data.draw(advised(held))
     known = {name: usage("1Mi") for name in found.usage}
-    found = facts(found.advice, usage=known, stated=found.stated)
-    on_the_way = False
+    found = msgspec.structs.replace(found, usage=known)
     for _ in range(80):
-        resize = decide(held, facts(found.advice, usage=known, stated=found.stated, on_the_way=on_the_way), NOW).resize
+        resize = decide(held, found, NOW).resize
         if resize is None:
             break
         held = after(held, resize.sizes)
-        on_the_way = not resize.is_last_step
+        found = msgspec.structs.replace(found, on_the_way=not resize.is_last_step)
     assert decide(held, found, NOW).resize is None

@@ -15,7 +15,7 @@ from elastipod.pods import Pod, QosClass
 from elastipod.reasons import Reason
 from updater.plan import unclaimed
 from updater.precheck import limit_range_problem, limits_with, quota_problem, requests_with
-from updater.shape import advised_size, kept_apart, qos_class, stated_size, with_sizes
+from updater.shape import Bound, Bounds, advised_size, kept_apart, modes_of, qos_class, stated_size, with_sizes
 from updater.sizes import Size, Sizes, size_of
 from updater.wishes import Facts
 
@@ -41,7 +41,7 @@ def size_at_creation(pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = ()) -> 
     notes: list[Reason] = []
     sized = pod
     for _ in range(_MOST_ROUNDS):
-        goal = _goal(sized, facts, notes)
+        goal = _goal(sized, facts, quotas, notes)
         kept = goal if sized.qos_class is QosClass.BEST_EFFORT else kept_apart(sized, goal, facts.stated)
         if kept is None:
             return Sizing(Reason.QOS_CLASS, message=f"the pod is {pod.qos_class} and would not stay so")
@@ -76,8 +76,12 @@ def _obstacle(pod: Pod, facts: Facts) -> Sizing | None:
     return None
 
 
-def _goal(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Size]:
+def _goal(pod: Pod, facts: Facts, quotas: tuple[Quota, ...], notes: list[Reason]) -> dict[str, Size]:
     """The target, for each container that has one: a new pod has no usage yet that could speak against it."""
+    modes = modes_of(pod, facts.modes, notes)
+    bounds = Bounds(
+        _bound(facts.bounds.cpu, quotas, "limits.cpu"), _bound(facts.bounds.memory, quotas, "limits.memory")
+    )
     advised = facts.advice.containers if facts.advice is not None and facts.advice.mode is not UpdateMode.OFF else {}
     goal: dict[str, Size] = {}
     for container in pod.sized_containers:
@@ -89,8 +93,14 @@ def _goal(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Size]:
         elif pod.qos_class is QosClass.GUARANTEED and not advice.moves_limits:
             notes.append(Reason.KEPT_QOS_CLASS)
         else:
-            goal[container.name] = advised_size(container, advice, advice.target, facts.bounds, notes)
+            goal[container.name] = advised_size(container, advice, advice.target, bounds, notes, modes, is_new=True)
     return goal
+
+
+def _bound(bound: Bound, quotas: tuple[Quota, ...], key: str) -> Bound:
+    """The bound with what a quota demands: where it counts limits, each container has to have one."""
+    is_counted = any(key in quota.hard for quota in quotas)
+    return msgspec.structs.replace(bound, demands_limit=True) if is_counted else bound
 
 
 def _refusal(pod: Pod, sizes: Sizes, facts: Facts, quotas: tuple[Quota, ...]) -> Sizing | None:

@@ -115,6 +115,18 @@ async def test_a_bare_pod_gets_the_target_of_the_group_that_a_policy_makes_r43(w
     assert "patch" not in await world.ask(new_pod(labels={"pool": "other"}))
 
 
+async def test_a_new_pod_has_no_limit_where_a_policy_wants_none(world: World) -> None:
+    await world.autoscaler(memory="200Mi")
+    kind = {"apiVersion": "elastipod.io/v1alpha1", "kind": "ElasticPolicy"}
+    metadata = {"name": "apart", "namespace": "default"}
+    await world.create(ELASTIC_POLICIES, kind | {"metadata": metadata, "spec": {"limitModes": {"cpu": "Unset"}}})
+    container = build.container_json(cpu="100m", memory="64Mi", cpu_limit="1", memory_limit="128Mi")
+    pod = new_pod(await world.deployment(), containers=[container])
+    made = patched(pod, await world.ask(pod))
+    assert resources(made)["limits"] == {"memory": "400Mi"}
+    assert "cpu limit 1 -> none" in made["metadata"]["annotations"]["elastipod.io/sized"]
+
+
 async def test_a_size_stated_on_the_workload_goes_before_the_recommendation(world: World) -> None:
     stated = json.dumps({"app": {"requests": {"cpu": "700m"}}})
     await world.autoscaler(cpu="250m", memory="200Mi")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod.api import UpdateMode
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.pods import Container, ContainerKind, Pod, QosClass
 from elastipod.quantities import NOTHING, Resources
@@ -49,8 +50,8 @@ def _facts(draw: st.DrawFn) -> Facts:
     advised = {}
     for name in draw(st.sets(st.sampled_from(("app", "proxy", "setup")))):
         least, most = draw(_resources()), draw(_resources())
-        target = draw(_resources())
-        advised[name] = ContainerAdvice(target, target, target, least, most.or_else(NOTHING), draw(st.booleans()))
+        target, upper = draw(_resources()), draw(_resources())
+        advised[name] = ContainerAdvice(target, target, upper, least, most.or_else(NOTHING), draw(st.booleans()))
     stated = {}
     for name in draw(st.sets(st.sampled_from(("app", "proxy")))):
         requests, limits = draw(_resources()), draw(_resources())
@@ -68,7 +69,8 @@ def _facts(draw: st.DrawFn) -> Facts:
         item = LimitRangeItem("Container", draw(_resources()), draw(_resources()), max_ratio_cpu=ratio)
         ranges = (LimitRange("shop", "bounds", (item,)),)
     found = Advice("vpa", UpdateMode.INITIAL, "elastipod", advised)
-    return Facts(found, stated=stated, limit_ranges=ranges, bounds=container_bounds(ranges))
+    modes = LimitModes(draw(st.sampled_from(LimitMode)), draw(st.sampled_from(LimitMode)))
+    return Facts(found, stated=stated, limit_ranges=ranges, bounds=container_bounds(ranges), modes=modes)
 
 
 def _created(pod: Pod, sizing: Sizing) -> Pod:
