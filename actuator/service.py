@@ -24,24 +24,20 @@ from actuator.shrinking import Done, ShrinkStep
 from actuator.spikewords import Accepted, AskApi, Refused, Tell
 from actuator.table import Locate, Standing, standings, target_key
 from actuator.telling import Numbers, Teller
-from elastipod.api import ElasticNode, ElasticNodeStatus, ElasticPolicy
+from elastipod.api import ElasticNodeStatus
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
-from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import KubeError
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES, NODES, PODS
-from elastipod.kube.rows import decode_node, decode_pod
+from elastipod.kube.rows import decode_elastic_node, decode_node, decode_pod, decode_policy
 from elastipod.minutes import PATH
 from elastipod.pods import Container, Pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
 
 log = get_logger(__name__)
-
-_policies = msgspec.json.Decoder(ElasticPolicy)
-_elastic_nodes = msgspec.json.Decoder(ElasticNode)
 
 
 class SpikeWatcher(Protocol):
@@ -108,7 +104,7 @@ class Actuator:
             field_selector=f"spec.nodeName={settings.node_name}",
             on_change=self._note_pod,
         )
-        self._policies = Reflector(connection, ELASTIC_POLICIES, _decode_policy, clock, on_change=self._note_policy)
+        self._policies = Reflector(connection, ELASTIC_POLICIES, decode_policy, clock, on_change=self._note_policy)
         self._direct, self._lower, self._sampler = direct, lower, sampler
         self._direct_problem = ""
         self._above: dict[str, Target] = {}
@@ -116,7 +112,7 @@ class Actuator:
         self._node = Reflector(
             connection,
             ELASTIC_NODES,
-            _decode_elastic_node,
+            decode_elastic_node,
             clock,
             field_selector=f"metadata.name={settings.node_name}",
             on_change=lambda *_: self.wake.set(),
@@ -446,17 +442,3 @@ class Actuator:
             address=self._address,
             message="; ".join(filter(None, (self._leases.problem, *self._lacks()))),
         )
-
-
-def _decode_elastic_node(raw: bytes | msgspec.Raw) -> ElasticNode:
-    try:
-        return _elastic_nodes.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None
-
-
-def _decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
-    try:
-        return _policies.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None

@@ -5,24 +5,10 @@ elastipod/eligible.py's matter.
 """
 
 from collections.abc import Collection
-from typing import Final
-
-import msgspec
 
 from elastipod.api import ElasticPolicy
-from elastipod.kube.decoding import BadObject
 from elastipod.pods import Workload
 from elastipod.policy import by_narrowness, selects
-
-_policies: Final = msgspec.json.Decoder(ElasticPolicy)
-
-
-def decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
-    """An ElasticPolicy. Raises BadObject."""
-    try:
-        return _policies.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadObject(str(error)) from None
 
 
 def holds_for_scaling(workload: Workload, labels: dict[str, str], policies: Collection[ElasticPolicy]) -> bool:

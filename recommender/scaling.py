@@ -7,10 +7,9 @@ what the other aims at, and the two chase each other. A target in absolute amoun
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
-from elastipod.kube.decoding import BadObject
+from elastipod.kube.decoding import Decoder
 from elastipod.pods import Workload
 from recommender.capping import Hold
 from recommender.ranges import Resource
@@ -59,29 +58,12 @@ class _Spec(_Json, frozen=True):
 class _Meta(_Json, frozen=True):
     name: str
     namespace: str = ""
+    resource_version: str = ""
 
 
 class _Scaler(_Json, frozen=True):
     metadata: _Meta
     spec: _Spec = _Spec()
-
-
-_scalers: Final = msgspec.json.Decoder(_Scaler)
-
-
-def decode_scaler(raw: bytes | msgspec.Raw) -> Scaler:
-    """A HorizontalPodAutoscaler of autoscaling/v2. Raises BadObject."""
-    try:
-        found = _scalers.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadObject(str(error)) from None
-    on: list[tuple[str, str | None]] = []
-    for one in found.spec.metrics or ():
-        metric = one.resource if one.type == "Resource" else one.container_resource
-        if metric is not None and metric.target.type == "Utilization":
-            on.append((metric.name, metric.container if one.type == "ContainerResource" else None))
-    ref = found.spec.scale_target_ref
-    return Scaler(found.metadata.name, Workload(found.metadata.namespace, ref.kind, ref.name), tuple(on))
 
 
 def holds(scalers: Iterable[Scaler]) -> tuple[Hold, ...]:
@@ -93,3 +75,17 @@ def holds(scalers: Iterable[Scaler]) -> tuple[Hold, ...]:
         for resource, container in scaler.on
         if resource in known
     )
+
+
+def _scaler(found: _Scaler) -> Scaler:
+    on: list[tuple[str, str | None]] = []
+    for one in found.spec.metrics or ():
+        metric = one.resource if one.type == "Resource" else one.container_resource
+        if metric is not None and metric.target.type == "Utilization":
+            on.append((metric.name, metric.container if one.type == "ContainerResource" else None))
+    ref = found.spec.scale_target_ref
+    return Scaler(found.metadata.name, Workload(found.metadata.namespace, ref.kind, ref.name), tuple(on))
+
+
+decode_scaler: Final = Decoder(_Scaler, _scaler)
+"""A HorizontalPodAutoscaler of autoscaling/v2."""

@@ -27,14 +27,20 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import decode_limit_range, decode_node, decode_pod, decode_quota, metadata_decoder
+from elastipod.kube.rows import (
+    decode_limit_range,
+    decode_node,
+    decode_pod,
+    decode_policy,
+    decode_quota,
+    metadata_decoder,
+)
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.capping import Hold
 from recommender.claims import Claim, decode_claim
-from recommender.groups import decode_policy
 from recommender.oomkills import shows_new_kill
 from recommender.scaling import Scaler, decode_scaler, holds
 from recommender.settings import RecommenderSettings

@@ -6,10 +6,11 @@ and a share of the replicas. A resize without a restart is no disruption and is 
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
-import msgspec
 from msgspec import Struct
 
+from elastipod.kube.decoding import whole
 from elastipod.reasons import Reason
 
 
@@ -24,9 +25,10 @@ class _Selector(Struct, frozen=True, gc=False, rename="camel"):
     match_expressions: tuple[_Requirement, ...] | None = None
 
 
-class _Meta(Struct, frozen=True, gc=False):
+class _Meta(Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     namespace: str = ""
+    resource_version: str = ""
 
 
 class _Spec(Struct, frozen=True, gc=False):
@@ -54,7 +56,7 @@ class DisruptionLimit(Struct, frozen=True, gc=False):
         )
 
 
-decode_disruption_limit = msgspec.json.Decoder(DisruptionLimit).decode
+decode_disruption_limit: Final = whole(DisruptionLimit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from elastipod.api import Autoscaler, ElasticPolicy, resources
 from elastipod.clock import Clock
 from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
-from elastipod.kube.decoding import BadObject
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -32,9 +31,11 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
 )
 from elastipod.kube.rows import (
+    decode_autoscaler,
     decode_limit_range,
     decode_node,
     decode_pod,
+    decode_policy,
     decode_quota,
     metadata_decoder,
 )
@@ -81,13 +82,11 @@ class Watching:
         self._all = {
             NODES: self._nodes,
             PODS: self._pods,
-            AUTOSCALERS: reflector(AUTOSCALERS, msgspec_decoder(Autoscaler), self.autoscaler_changed),
+            AUTOSCALERS: reflector(AUTOSCALERS, decode_autoscaler, self.autoscaler_changed),
             LIMIT_RANGES: reflector(LIMIT_RANGES, decode_limit_range, self.limit_range_changed),
             RESOURCE_QUOTAS: reflector(RESOURCE_QUOTAS, decode_quota, self.quota_changed),
-            POD_DISRUPTION_BUDGETS: reflector(
-                POD_DISRUPTION_BUDGETS, _guarded(decode_disruption_limit), self.budget_changed
-            ),
-            ELASTIC_POLICIES: reflector(ELASTIC_POLICIES, msgspec_decoder(ElasticPolicy), self.policy_changed),
+            POD_DISRUPTION_BUDGETS: reflector(POD_DISRUPTION_BUDGETS, decode_disruption_limit, self.budget_changed),
+            ELASTIC_POLICIES: reflector(ELASTIC_POLICIES, decode_policy, self.policy_changed),
         }
         for resource in _CONTROLLERS:
             self._all[resource] = reflector(resource, controller_decoder(resource.kind), self.owned_changed)
@@ -148,11 +147,6 @@ class Watching:
         self._fleet.put_policy(key, new)
 
 
-def msgspec_decoder(shape: type[Any]) -> Callable[[bytes | msgspec.Raw], Any]:
-    """A decoder that refuses an odd object by BadObject."""
-    return _guarded(msgspec.json.Decoder(shape).decode)
-
-
 class _ContainerShape(Struct, frozen=True, gc=False):
     name: str = ""
     resources: RequirementsShape | None = None
@@ -198,16 +192,6 @@ def _template(raw: bytes | msgspec.Raw) -> dict[str, Size]:
         }
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError):
         return {}
-
-
-def _guarded(decode: Callable[[bytes | msgspec.Raw], Any]) -> Callable[[bytes | msgspec.Raw], Any]:
-    def guarded(raw: bytes | msgspec.Raw) -> Any:
-        try:
-            return decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadObject(str(error)) from None
-
-    return guarded
 
 
 def _has_more(old: Quota | None, new: Quota | None) -> bool:

@@ -14,7 +14,6 @@ import msgspec
 from elastipod.api import Autoscaler, ElasticNode, ElasticPolicy
 from elastipod.eligible import chosen, eligible, target_of
 from elastipod.kube.connection import Connection
-from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import (
@@ -31,17 +30,20 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import decode_node, decode_pod, metadata_decoder
+from elastipod.kube.rows import (
+    decode_autoscaler,
+    decode_elastic_node,
+    decode_node,
+    decode_pod,
+    decode_policy,
+    metadata_decoder,
+)
 from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
 
 T = TypeVar("T")
 
 OWNER_KINDS: Final = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
-
-_autoscalers: Final = msgspec.json.Decoder(Autoscaler)
-_elastic_nodes: Final = msgspec.json.Decoder(ElasticNode)
-_policies: Final = msgspec.json.Decoder(ElasticPolicy)
 
 
 @dataclass(frozen=True)
@@ -95,30 +97,6 @@ async def _list_owners(connection: Connection, namespace: str | None) -> list[Ow
         *(list_rows(connection, kind, metadata_decoder(kind.kind), namespace=namespace) for kind in OWNER_KINDS)
     )
     return [one for rows in lists for one in rows]
-
-
-def decode_autoscaler(raw: bytes | msgspec.Raw) -> Autoscaler:
-    """A VerticalPodAutoscaler. Raises BadObject."""
-    try:
-        return _autoscalers.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None
-
-
-def decode_elastic_node(raw: bytes | msgspec.Raw) -> ElasticNode:
-    """An ElasticNode. Raises BadObject."""
-    try:
-        return _elastic_nodes.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None
-
-
-def decode_policy(raw: bytes | msgspec.Raw) -> ElasticPolicy:
-    """An ElasticPolicy. Raises BadObject."""
-    try:
-        return _policies.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None
 
 
 async def _list_where_served(

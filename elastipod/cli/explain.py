@@ -7,11 +7,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-import msgspec
 import typer
 from msgspec import Struct
 
-from elastipod.api import resource_list
+from elastipod.api import ObjectMeta, resource_list
 from elastipod.cli.cluster import Picture, read_picture
 from elastipod.cli.options import (
     ContextOption,
@@ -25,7 +24,7 @@ from elastipod.cli.output import print_facts, shown
 from elastipod.cli.parts import ask_parts, running_parts
 from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
-from elastipod.kube.decoding import BadObject
+from elastipod.kube.decoding import whole
 from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import EVENTS
@@ -35,6 +34,7 @@ _MOST_EVENTS: Final = 20
 
 
 class _Event(Struct, rename="camel", frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
     reason: str = ""
     message: str = ""
     type: str = ""
@@ -43,7 +43,7 @@ class _Event(Struct, rename="camel", frozen=True):
     event_time: str | None = None
 
 
-_events: Final = msgspec.json.Decoder(_Event)
+_decode_event: Final = whole(_Event)
 
 
 def explain(
@@ -216,10 +216,3 @@ async def _pod_events(connection: Connection, pod: Pod) -> list[dict[str, Any]]:
         for event in events
     ]
     return sorted(rows, key=lambda row: str(row["at"]))[-_MOST_EVENTS:]
-
-
-def _decode_event(raw: bytes | msgspec.Raw) -> _Event:
-    try:
-        return _events.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None

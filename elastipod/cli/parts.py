@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from actuator.telling import HEARTBEAT_SECONDS
+from elastipod.api import ObjectMeta
 from elastipod.cli.cluster import Picture
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
-from elastipod.kube.decoding import BadObject
+from elastipod.kube.decoding import Decoder
 from elastipod.kube.errors import KubeError, NotFound
 from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION
 from elastipod.kube.listing import list_rows
@@ -54,11 +55,6 @@ class RunningPart:
         return self.heard_at is None or now - self.heard_at > self.silent_after_seconds
 
 
-class _Meta(Struct, frozen=True):
-    name: str = ""
-    annotations: dict[str, str] | None = None
-
-
 class _LeaseSpec(Struct, rename="camel", frozen=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -66,16 +62,13 @@ class _LeaseSpec(Struct, rename="camel", frozen=True):
 
 
 class _Lease(Struct, frozen=True):
-    metadata: _Meta = _Meta()
+    metadata: ObjectMeta = ObjectMeta()
     spec: _LeaseSpec = _LeaseSpec()
-
-
-_leases: Final = msgspec.json.Decoder(_Lease)
 
 
 async def running_parts(connection: Connection, picture: Picture) -> list[RunningPart]:
     """The parts that have made themselves known, actuators one per node. Raises KubeError."""
-    found = await list_rows(connection, LEASES, _decode_lease, label_selector=PART_LABEL)
+    found = await list_rows(connection, LEASES, Decoder(_Lease, _running_part), label_selector=PART_LABEL)
     for node in picture.elastic_nodes:
         if node.status is not None:
             heard_at = _instant(node.status.last_heartbeat)
@@ -126,11 +119,7 @@ async def _answer(connection: Connection, address: str, key: str) -> bytes | Non
         return await answer.content.read(_MOST_BYTES)
 
 
-def _decode_lease(raw: bytes | msgspec.Raw) -> RunningPart:
-    try:
-        lease = _leases.decode(raw)
-    except msgspec.DecodeError as error:
-        raise BadObject(str(error)) from None
+def _running_part(lease: _Lease) -> RunningPart:
     annotations = lease.metadata.annotations or {}
     name = lease.metadata.name.removeprefix("elastipod-")
     return RunningPart(

@@ -152,6 +152,11 @@ class Decoder(Generic[T]):
         return Event(raw.type, _seen(raw_metadata(raw.object), raw.object))
 
 
+def whole(shape: type[S]) -> Decoder[S]:
+    """For objects that are read as they are."""
+    return Decoder(shape, lambda one: one)
+
+
 def decoder(decode: Decode[T]) -> Decoder[T]:
     """A plain function as a decoder, which then goes over the bytes a second time."""
     return decode if isinstance(decode, Decoder) else Decoder(msgspec.Raw, decode, raw_metadata)

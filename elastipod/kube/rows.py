@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from elastipod.api import ResourceList
+from elastipod.api import Autoscaler, ElasticNode, ElasticPolicy, ResourceList
 from elastipod.clock import from_rfc3339
 from elastipod.kube import shapes
-from elastipod.kube.decoding import Decoder, decoded
+from elastipod.kube.decoding import Decoder, decoded, whole
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.owners import Owned
 from elastipod.pods import (
@@ -357,6 +357,10 @@ decode_pod: Final = Decoder(shapes.PodShape, pod_row)
 decode_node: Final = Decoder(shapes.NodeShape, _node_row)
 decode_limit_range: Final = Decoder(shapes.LimitRangeShape, _limit_range_row)
 decode_quota: Final = Decoder(shapes.QuotaShape, _quota_row)
+
+decode_autoscaler: Final = whole(Autoscaler)
+decode_policy: Final = whole(ElasticPolicy)
+decode_elastic_node: Final = whole(ElasticNode)
 
 
 def metadata_decoder(kind: str) -> Decoder[Owned]:

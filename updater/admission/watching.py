@@ -27,12 +27,17 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import decode_limit_range, decode_quota, metadata_decoder
+from elastipod.kube.rows import (
+    decode_autoscaler,
+    decode_limit_range,
+    decode_policy,
+    decode_quota,
+    metadata_decoder,
+)
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from updater.fleet import Fleet
 from updater.sizes import advice_of
-from updater.watching import msgspec_decoder
 
 _CONTROLLERS: Final = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
 CONTROLLER_KINDS: Final = frozenset(one.kind for one in _CONTROLLERS)
@@ -63,8 +68,8 @@ def feeds(fleet: Fleet) -> dict[ResourceType, Feed]:
         fleet.put_quota(key, new)
 
     return {
-        AUTOSCALERS: (msgspec_decoder(Autoscaler), put_autoscaler),
-        ELASTIC_POLICIES: (msgspec_decoder(ElasticPolicy), put_policy),
+        AUTOSCALERS: (decode_autoscaler, put_autoscaler),
+        ELASTIC_POLICIES: (decode_policy, put_policy),
         LIMIT_RANGES: (decode_limit_range, put_limit_range),
         RESOURCE_QUOTAS: (decode_quota, put_quota),
         **{one: (metadata_decoder(one.kind), put_owned) for one in _CONTROLLERS},

@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from elastipod.cli.cluster import decode_elastic_node
 from elastipod.cli.demo.facts import NotSeenError, Observer
 from elastipod.cli.demo.manifests import NAMESPACE, autoscaler, command, container, deployment, job
 from elastipod.cli.demo.story import Story
@@ -19,6 +18,7 @@ from elastipod.kube.connection import Connection
 from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, ResourceType
+from elastipod.kube.rows import decode_elastic_node
 from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, show_memory
 
