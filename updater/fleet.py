@@ -11,7 +11,7 @@ from msgspec import field
 
 from elastipod.api import RESOURCES_ANNOTATION, ElasticPolicy
 from elastipod.eligible import GROUP_KIND, group_of
-from elastipod.limitmodes import limit_modes
+from elastipod.limitmodes import LimitModes, limit_modes
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
@@ -193,7 +193,7 @@ class Fleet:
         sizes, problem, asked = self.stated(pod)
         if pod.namespace in self._off:
             return Facts(foreign=foreign)
-        ranges, policies = self._limit_ranges.get(pod.namespace), self._policies.get(pod.namespace)
+        ranges = self._limit_ranges.get(pod.namespace)
         return Facts(
             advice,
             conflict,
@@ -203,7 +203,7 @@ class Fleet:
             asked,
             tuple(ranges.values()) if ranges else (),
             self._bounds.get(pod.namespace, FREE),
-            PROPORTIONAL if advice is None or not policies else limit_modes(workload, pod.labels, policies.values()),
+            self._modes(pod, workload) if advice is not None and pod.namespace in self._policies else PROPORTIONAL,
         )
 
     def may_donate(self, key: str, ceiling: Ceiling) -> bool:
@@ -231,6 +231,10 @@ class Fleet:
         for owned in self._members.owners(pod):
             if owned.kind != "ReplicaSet" or owned.owner is None:
                 yield owned.annotations
+
+    def _modes(self, pod: Pod, workload: Workload) -> LimitModes:
+        found = limit_modes(workload, pod.labels, self._policies[pod.namespace].values())
+        return PROPORTIONAL if found == PROPORTIONAL else found
 
     def _claim(self, workload: Workload, choices: tuple[Workload, ...]) -> tuple[Advice | None, str, str]:
         """The advice for a pod of a workload that might be sized as any of `choices`; see claim."""

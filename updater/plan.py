@@ -14,7 +14,7 @@ from elastipod.pods import Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from updater.precheck import limit_range_problem
-from updater.shape import kept_apart
+from updater.shape import kept_apart, modes_of
 from updater.sizes import Size, Sizes, size_of
 from updater.steps import lowers_memory, lowers_memory_limit, stepped, with_held_memory
 from updater.wishes import DEFAULT_RULES, Facts, Rules, Urgency, Wish, wish_of
@@ -143,7 +143,7 @@ def next_step(pod: Pod, goal: Sizes, facts: Facts, now: float, rules: Rules = DE
             look_again_at = waits_until
             size = _memory_kept(pod, container.name, size)
         elif lowers_memory(container, size):
-            is_apart = facts.modes.memory is not LimitMode.PROPORTIONAL and pod.qos_class is not QosClass.GUARANTEED
+            is_apart = modes_of(pod, facts.modes).memory is not LimitMode.PROPORTIONAL
             used = facts.usage.get(container.name)
             size, held_back = stepped(container, size, used, now, rules.shrink, is_apart=is_apart)
             if held_back is not None:

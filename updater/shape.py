@@ -109,12 +109,9 @@ def advised_size(
     return _with(size, cpu, memory)
 
 
-def modes_of(pod: Pod, modes: LimitModes, reasons: list[Reason]) -> LimitModes:
-    """The modes that can hold for a pod: a Guaranteed one keeps limit and request the same, and that is told."""
-    if modes == PROPORTIONAL or pod.qos_class is not QosClass.GUARANTEED:
-        return modes
-    reasons.append(Reason.KEPT_QOS_CLASS)
-    return PROPORTIONAL
+def modes_of(pod: Pod, modes: LimitModes) -> LimitModes:
+    """The modes that can hold for a pod: a Guaranteed one keeps limit and request the same."""
+    return PROPORTIONAL if pod.qos_class is QosClass.GUARANTEED else modes
 
 
 def stated_size(container: Container, stated: Size) -> Size:

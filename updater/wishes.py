@@ -74,6 +74,12 @@ class Facts(Struct, frozen=True, gc=False):
 DEFAULT_RULES: Final = Rules()
 
 
+_Weight = tuple[Urgency, float]
+"""How urgent it is that an amount moves, and how far off it is, as a fraction of itself."""
+_Weights = tuple[_Weight | None, _Weight | None]
+"""Of CPU and of memory; None where it may stay."""
+
+
 class _Want(Struct, frozen=True, gc=False):
     container: Container
     advice: ContainerAdvice
@@ -132,8 +138,7 @@ def _advised(pod: Pod, facts: Facts, now: float, rules: Rules, notes: list[Reaso
     left_alone = _left_alone(advice)
     if advice is None or left_alone is not None:
         return Wish({}, left_alone or Reason.WITHIN_BOUNDS)
-    told: list[Reason] = []
-    modes = modes_of(pod, facts.modes, told)
+    modes = modes_of(pod, facts.modes)
     wants = [
         want
         for container in pod.containers
@@ -149,7 +154,8 @@ def _advised(pod: Pod, facts: Facts, now: float, rules: Rules, notes: list[Reaso
         since = max(pod.started_at or pod.created_at, facts.resized_at or 0.0)
         if now - since < rules.cool_down_seconds:
             return Wish({}, Reason.COOLING_DOWN, look_again_at=since + rules.cool_down_seconds)
-    notes += told
+    if modes != facts.modes:
+        notes.append(Reason.KEPT_QOS_CLASS)
     goal: dict[str, Size] = {}
     for want in wants:
         if pod.qos_class is QosClass.GUARANTEED and not want.advice.moves_limits:
@@ -185,33 +191,46 @@ def _want(
         memory = None if target.memory > now.memory else memory
     if memory is not None and target.memory > now.memory and _was_killed(container):
         memory = Urgency.KILLED, memory[1]
-    wanted = Resources(None if cpu is None else target.cpu_millicores, None if memory is None else target.memory_bytes)
-    if LimitMode.INDEPENDENT in (modes.cpu, modes.memory) and container.name not in facts.given:
-        # What it asks for may stay while its limit may not.
-        asked = wanted.or_else(_only(now, target))
-        limits = advised_size(container, advice, asked, facts.bounds, [], modes).limits
-        if cpu is None and modes.cpu is LimitMode.INDEPENDENT:
-            cpu = _weigh(container.limits.cpu_millicores, limits.cpu_millicores, None, None, band)
-        if memory is None and modes.memory is LimitMode.INDEPENDENT:
-            memory = _weigh(container.limits.memory_bytes, limits.memory_bytes, None, None, band)
-            if memory is not None and limits.memory > container.limits.memory and _was_killed(container):
-                memory = Urgency.KILLED, memory[1]
-        wanted = Resources(
-            None if cpu is None else asked.cpu_millicores, None if memory is None else asked.memory_bytes
-        )
+    by_request = cpu, memory
+    if modes is not PROPORTIONAL and container.name not in facts.given:
+        cpu, memory = _with_limits(container, advice, by_request, facts.bounds, modes, band)
     if cpu is None and memory is None:
         if _is_at_cap(now, advice):
             notes.append(Reason.CAPPED_BY_MAX)
         return None
     weights = [one for one in (cpu, memory) if one is not None]
+    asked = _asked(now, target, by_request)
+    wanted = Resources(None if cpu is None else asked.cpu_millicores, None if memory is None else asked.memory_bytes)
     return _Want(container, advice, wanted, min(one[0] for one in weights), max(one[1] for one in weights))
 
 
-def _only(amounts: Resources, controlled: Resources) -> Resources:
-    """The amounts of what is controlled."""
+def _with_limits(
+    container: Container,
+    advice: ContainerAdvice,
+    weights: _Weights,
+    bounds: Bounds,
+    modes: LimitModes,
+    band: float,
+) -> _Weights:
+    """The weights, with those of limits that have to move while what is requested may stay."""
+    cpu, memory = weights
+    asked = _asked(container.requests, advice.target, weights)
+    now, wanted = container.limits, advised_size(container, advice, asked, bounds, [], modes).limits
+    if cpu is None and advice.target.cpu_millicores is not None and modes.cpu is LimitMode.INDEPENDENT:
+        cpu = _weigh(now.cpu_millicores, wanted.cpu_millicores, None, None, band)
+    if memory is None and advice.target.memory_bytes is not None and modes.memory is LimitMode.INDEPENDENT:
+        memory = _weigh(now.memory_bytes, wanted.memory_bytes, None, None, band)
+        if memory is not None and wanted.memory > now.memory and _was_killed(container):
+            memory = Urgency.KILLED, memory[1]
+    return cpu, memory
+
+
+def _asked(now: Resources, target: Resources, weights: _Weights) -> Resources:
+    """What is requested once that which has a weight has moved."""
+    cpu, memory = weights
     return Resources(
-        None if controlled.cpu_millicores is None else amounts.cpu_millicores,
-        None if controlled.memory_bytes is None else amounts.memory_bytes,
+        now.cpu_millicores if cpu is None else target.cpu_millicores,
+        now.memory_bytes if memory is None else target.memory_bytes,
     )
 
 
@@ -222,7 +241,7 @@ def _was_killed(container: Container) -> bool:
 
 def _weigh(
     request: int | None, target: int | None, lower: int | None, upper: int | None, band: float
-) -> tuple[Urgency, float] | None:
+) -> _Weight | None:
     """How urgent it is that a request becomes its target, and how far off it is; None where it may stay."""
     if target is None or request == target:
         return None

@@ -78,7 +78,9 @@ def _obstacle(pod: Pod, facts: Facts) -> Sizing | None:
 
 def _goal(pod: Pod, facts: Facts, quotas: tuple[Quota, ...], notes: list[Reason]) -> dict[str, Size]:
     """The target, for each container that has one: a new pod has no usage yet that could speak against it."""
-    modes = modes_of(pod, facts.modes, notes)
+    modes = modes_of(pod, facts.modes)
+    if modes != facts.modes:
+        notes.append(Reason.KEPT_QOS_CLASS)
     bounds = Bounds(
         _bound(facts.bounds.cpu, quotas, "limits.cpu"), _bound(facts.bounds.memory, quotas, "limits.memory")
     )
