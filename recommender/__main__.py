@@ -1,18 +1,21 @@
 """`python -m recommender`: the recommender as a process of its own."""
 
 import sys
+from functools import partial
 
+from elastipod.pods import Pod
 from elastipod.process import Program, Surroundings, run_process, run_quickly
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
-from recommender.sources.metrics_api import UsageSource
+from recommender.sources.metrics_api import MetricsApiSource, UsageSource
 from recommender.sources.past import HistorySource
+from recommender.sources.several import SeveralSources
 
 
 def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
-    source: UsageSource | None = None
+    settings, clock, connection = around.settings, around.clock, around.connection
     past: HistorySource | None = None
-    settings, clock = around.settings, around.clock
+    found: dict[str, UsageSource] = {"metrics": MetricsApiSource(connection, settings.namespace)}
     if settings.prometheus_url:
         from recommender.sources.prometheus.access import access_of
         from recommender.sources.prometheus.client import PrometheusClient
@@ -23,11 +26,24 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
             return PrometheusClient(access_of(settings), clock, timeout_seconds=settings.prometheus_timeout_seconds)
 
         past = PrometheusHistory(client(), settings)
-        if settings.usage_source == "prometheus":
-            source = PrometheusSource(client(), settings, clock)
-    return Recommender(
-        around.connection, clock, settings, source=source, past=past, metrics=around.metrics, in_thread=True
+        if "prometheus" in settings.usage_sources:
+            found["prometheus"] = PrometheusSource(client(), settings, clock)
+    if "actuators" in settings.usage_sources:
+        from recommender.sources.actuators import ActuatorSource
+        from recommender.sources.senders import in_pods, on_loopback
+
+        def pod_of(namespace: str, name: str) -> Pod | None:
+            return recommender.recommendations.members.pod(namespace, name)
+
+        namespace = settings.actuators_namespace
+        find = partial(in_pods, connection, namespace) if namespace else partial(on_loopback, connection)
+        found["actuators"] = ActuatorSource(find, pod_of, clock)
+    sources = [found[name] for name in settings.usage_sources]
+    source = sources[0] if len(sources) == 1 else SeveralSources(sources, clock, settings.interval_seconds)
+    recommender = Recommender(
+        connection, clock, settings, source=source, past=past, metrics=around.metrics, in_thread=True
     )
+    return recommender
 
 
 def main() -> int:

@@ -43,6 +43,8 @@ class Membership:
         """By namespace, those that say which pods are sized as one."""
         self._eligible = Eligible()
         self._places: dict[tuple[str, str, str], int] = {}
+        self._ended: set[str] = set()
+        """Keys of pods that ended and still have their places, as usage of their last minute may yet be told."""
         self._requests = np.zeros((0, 4))
         self._limits = np.zeros(0)
         self._live_since = np.zeros(0)
@@ -52,6 +54,21 @@ class Membership:
     def place(self, namespace: str, pod: str, container: str) -> int:
         """The instance of a sample; -1 where it is nobody's that is claimed."""
         return self._places.get((namespace, pod, container), -1)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """A pod as it was last seen."""
+        member = self._members.get(f"{namespace}/{name}")
+        return None if member is None else member.pod
+
+    def let_go(self, before: float) -> None:
+        """Take nothing more for pods that ended before this time."""
+        for key in list(self._ended):
+            member = self._members.get(key)
+            if member is None or not member.pod.is_terminal:
+                self._ended.discard(key)
+            elif _ended_at(member.pod) < before:
+                self._ended.discard(key)
+                self._drop_places(member.pod)
 
     def workload(self, pod_key: str) -> Workload | None:
         """The workload of a pod."""
@@ -251,8 +268,7 @@ class Membership:
 
     def _place_pod(self, pod: Pod, workload: Workload) -> None:
         if pod.is_terminal:
-            self._drop_places(pod)
-            return
+            self._ended.add(pod.key)
         for container in pod.sized_containers:
             row = self._history.ensure_row(ContainerKey(workload, container.name))
             place = self._history.ensure_instance(InstanceKey(pod.uid, container.name), row)
@@ -290,6 +306,11 @@ class Membership:
             self._requests = np.pad(self._requests, ((0, more), (0, 0)), constant_values=np.nan)
             self._limits = np.pad(self._limits, (0, more), constant_values=np.nan)
             self._live_since = np.pad(self._live_since, (0, more), constant_values=np.nan)
+
+
+def _ended_at(pod: Pod) -> float:
+    ends = (one.termination.finished_at for one in pod.containers if one.termination is not None)
+    return max((end for end in ends if end is not None), default=0.0)
 
 
 def _ends(amounts: Iterable[float]) -> tuple[float, float]:

@@ -29,6 +29,8 @@ from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
 from recommender.status import Published, says_the_same
 
+_LATE_SECONDS: Final = 300.0
+"""So long after a pod's end its last usage may be told."""
 _STALE_SECONDS: Final = 600.0
 """So much of the past is worth asking for."""
 
@@ -202,6 +204,7 @@ class Recommendations:
 
     def learn(self, samples: list[UsageSample], now: float) -> None:
         """Count what was used."""
+        self.members.let_go(now - _LATE_SECONDS)
         if samples:
             self.clocks = skewed_nodes(samples, now, lambda one: self.members.node(one.namespace, one.pod))
         place = self.members.place

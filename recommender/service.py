@@ -110,7 +110,8 @@ class Recommender:
         known = self.recommendations
 
         def think() -> set[str]:
-            known.learn(reading.samples, now)
+            for samples in (*reading.earlier, reading.samples):
+                known.learn(samples, now)
             return known.decide(now)
 
         dirty = await asyncio.to_thread(think) if self._in_thread else think()
@@ -266,7 +267,7 @@ class Recommender:
             self.recommendations.judgement.source_problem = str(error)[:200]
             return UsageReading()
         self._read_at = at
-        self.recommendations.judgement.source_problem = ""
+        self.recommendations.judgement.source_problem = reading.problem[:200]
         return reading
 
     def _tell_clocks(self) -> None:

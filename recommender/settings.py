@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 _DAY = 86_400.0
+_SOURCES = ("metrics", "prometheus", "actuators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,10 @@ class RecommenderSettings:
     metrics_lost_seconds: float = 180.0
     """After so long without a usable sample a workload's MetricsLost condition is set."""
     usage_source: str = "metrics"
-    """Where usage is read each interval: `metrics` is metrics.k8s.io, `prometheus` what prometheus_url names."""
+    """Where usage is read each interval: `metrics` is metrics.k8s.io, `prometheus` what prometheus_url names,
+    `actuators` each node's actuator. Of several, as `actuators,metrics`, the first that knows a container counts."""
+    actuators_namespace: str = ""
+    """Where the actuators' pods are; empty for those of a local cluster, which are no pods."""
     prometheus_url: str = ""
     """A Prometheus, or what answers like one, with the kubelets' cAdvisor series: past usage is read from it for what
     has no checkpoint, or one that is older. None where empty."""
@@ -116,16 +120,24 @@ class RecommenderSettings:
             raise ValueError("target_percentile must lie between lower_percentile and upper_percentile")
         if self.oom_bump_ratio < 1:
             raise ValueError("oom_bump_ratio must be at least 1")
-        if self.usage_source not in ("metrics", "prometheus"):
-            raise ValueError(f"usage_source is {self.usage_source!r}; it can be metrics or prometheus")
-        if self.usage_source == "prometheus" and not self.prometheus_url:
-            raise ValueError("usage_source is prometheus, which needs prometheus_url")
+        sources = self.usage_sources
+        if not set(sources) <= set(_SOURCES) or len(set(sources)) != len(sources):
+            raise ValueError(
+                f"usage_source is {self.usage_source!r}; it can be {', '.join(_SOURCES)}, or several of them with commas"
+            )
+        if "prometheus" in sources and not self.prometheus_url:
+            raise ValueError("usage_source names prometheus, which needs prometheus_url")
         if not 60 <= self.history_resolution_seconds <= 3600:
             raise ValueError("history_resolution_seconds lies between 60 and 3600")
         if self.prometheus_url:
             from recommender.sources.prometheus.access import access_of
 
             access_of(self)
+
+    @property
+    def usage_sources(self) -> tuple[str, ...]:
+        """What usage_source names, in its order."""
+        return tuple(name.strip() for name in self.usage_source.split(","))
 
     @property
     def history_seconds(self) -> float:

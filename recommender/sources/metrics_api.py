@@ -17,8 +17,8 @@ from elastipod.kube.resources import POD_METRICS
 from elastipod.quantities import QuantityError, parse_nano
 from recommender.samples import UsageSample
 
-_MOST_CORES: Final = 100_000.0
-_MOST_BYTES: Final = 1e15
+MOST_CORES: Final = 100_000.0
+MOST_BYTES: Final = 1e15
 
 
 class SourceError(Exception):
@@ -30,6 +30,11 @@ class UsageReading:
     """What a source told at one time."""
 
     samples: list[UsageSample] = field(default_factory=list)
+    """The newest of each container."""
+    earlier: list[list[UsageSample]] = field(default_factory=list)
+    """Those before the newest, where a source keeps them and they were not read yet: oldest first."""
+    problem: str = ""
+    """What could not be read of it."""
     bad_values: int = 0
     bad_entries: int = 0
 
@@ -101,8 +106,8 @@ def read_pod_metrics(raw: bytes | msgspec.Raw, into: UsageReading) -> None:
             into.bad_entries += 1
             continue
         usage = container.usage or _Usage()
-        cpu = _amount(usage.cpu, _MOST_CORES, into)
-        memory = _amount(usage.memory, _MOST_BYTES, into)
+        cpu = _amount(usage.cpu, MOST_CORES, into)
+        memory = _amount(usage.memory, MOST_BYTES, into)
         if cpu is not None or memory is not None:
             into.samples.append(
                 UsageSample(pod.metadata.namespace, pod.metadata.name, container.name, measured_at, cpu, memory)
