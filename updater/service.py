@@ -23,6 +23,7 @@ from updater.attempt import (
     LookAgainAt,
     PlanAgain,
     PutBack,
+    Seen,
     Send,
     Tell,
     TimeCame,
@@ -33,6 +34,7 @@ from updater.fleet import Fleet
 from updater.giving import Giving
 from updater.helping import Helping
 from updater.plan import Decision, Resize, decide, decide_for, in_order
+from updater.relapses import Relapses
 from updater.requests import Requests
 from updater.settings import UpdaterSettings
 from updater.tuning import donor_rules, patience, plan_rules
@@ -83,6 +85,7 @@ class Updater:
         self._helping = Helping(self.fleet, self.attempts, self.giving, self._usage, clock, self.settings)
         self._requests = Requests(connection, clock, self.settings, self.fleet, self.handle)
         self.watching = Watching(connection, clock, self.fleet, self.handle, self.wake.set)
+        self._relapses = Relapses(self._rules.cool_down_seconds)
         self._timers: list[tuple[float, str]] = []
         self._looked_at = float("-inf")
         metrics = metrics or Metrics()
@@ -104,9 +107,14 @@ class Updater:
 
     def handle(self, event: Event) -> None:
         """Something happened to a pod, a node or a rule."""
+        now = self._clock.now()
         if isinstance(event, Gone):
             self._forget(event.key, event.uid)
-        for instruction in self.attempts.handle(event, self._clock.now()):
+        elif isinstance(event, Seen):
+            barred_until = self._relapses.seen(event.pod, now)
+            if barred_until is not None:
+                heapq.heappush(self._timers, (barred_until, event.pod.key))
+        for instruction in self.attempts.handle(event, now):
             self._follow(instruction)
         self.wake.set()
 
@@ -149,6 +157,7 @@ class Updater:
         self._requests.forget(key, uid)
         self.giving.forget(key)
         self._usage.forget(key)
+        self._relapses.forget(key)
 
     # A run.
 
@@ -213,7 +222,7 @@ class Updater:
         is_asked = pod.resize_progress not in (ResizeProgress.NONE, ResizeProgress.UNSEEN)
         if is_asked and (attempt is None or (attempt.gives_way and pod.resize_pending is not None)):
             self._adopt(pod, facts)
-        facts = self._completed(key, facts)
+        facts = self._completed(key, facts, now)
         if wish is None:
             return decide(pod, facts, now, self._rules)
         decision = decide_for(pod, wish, facts, now, self._rules)
@@ -221,7 +230,7 @@ class Updater:
             self.giving.settled(key)
         return decision
 
-    def _completed(self, key: str, facts: Facts) -> Facts:
+    def _completed(self, key: str, facts: Facts, now: float) -> Facts:
         """The facts with what the attempts and the usage add."""
         return Facts(
             facts.advice,
@@ -237,6 +246,7 @@ class Updater:
             self.attempts.is_on_the_way(key),
             self.giving.given(key),
             self._usage.of(key),
+            self._relapses.had(key, now),
         )
 
     def _adopt(self, pod: Pod, facts: Facts) -> None:
@@ -270,6 +280,7 @@ class Updater:
         wanted, grant = self._requests.weigh(pod, resize)
         for instruction in self.attempts.handle(wanted, now):
             if isinstance(instruction, Send):
+                self._relapses.asked(pod, resize.sizes)
                 self._requests.send(pod, resize, grant)
             else:
                 self._follow(instruction)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from elastipod.api import UpdateMode
@@ -69,6 +70,8 @@ class Facts(Struct, frozen=True, gc=False):
     given: Mapping[str, Resources] = {}
     """Requests that the pod went down to for another's sake, by container; not raised before it needs them."""
     usage: Mapping[str, Usage] = {}
+    relapsed: Sizes = {}
+    """What containers had before a shrink that they were killed for; they get it back and keep it for a while."""
 
 
 DEFAULT_RULES: Final = Rules()
@@ -182,6 +185,8 @@ def _want(
 ) -> _Want | None:
     """What a container should have that it does not; None where it may stay as it is."""
     band = 0.0 if facts.on_the_way else rules.dead_band_fraction
+    if container.name in facts.relapsed:
+        advice = _raised(advice, facts.relapsed[container.name])
     now, target, lower, upper = container.requests, advice.target, advice.lower, advice.upper
     cpu = _weigh(now.cpu_millicores, target.cpu_millicores, lower.cpu_millicores, upper.cpu_millicores, band)
     memory = _weigh(now.memory_bytes, target.memory_bytes, lower.memory_bytes, upper.memory_bytes, band)
@@ -202,6 +207,22 @@ def _want(
     asked = _asked(now, target, by_request)
     wanted = Resources(None if cpu is None else asked.cpu_millicores, None if memory is None else asked.memory_bytes)
     return _Want(container, advice, wanted, min(one[0] for one in weights), max(one[1] for one in weights))
+
+
+def _raised(advice: ContainerAdvice, had: Size) -> ContainerAdvice:
+    """The advice with no less memory than a container had."""
+    if advice.target.memory_bytes is None:
+        return advice
+
+    def at_least(amounts: Resources, memory: int) -> Resources:
+        return Resources(amounts.cpu_millicores, max(amounts.memory, memory))
+
+    return msgspec.structs.replace(
+        advice,
+        target=at_least(advice.target, had.requests.memory),
+        lower=at_least(advice.lower, had.requests.memory),
+        upper=at_least(advice.upper, max(had.requests.memory, had.limits.memory)),
+    )
 
 
 def _with_limits(
