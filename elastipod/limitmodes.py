@@ -31,6 +31,10 @@ class LimitModes:
     cpu: LimitMode = LimitMode.PROPORTIONAL
     memory: LimitMode = LimitMode.PROPORTIONAL
 
+    def of(self, resource: str) -> LimitMode:
+        """The mode of `cpu` or `memory`."""
+        return self.cpu if resource == "cpu" else self.memory
+
 
 def limit_modes(workload: Workload, labels: Mapping[str, str], policies: Iterable[ElasticPolicy]) -> LimitModes:
     """What the narrowest policy that says so says, each resource by itself; what makes no sense is no statement."""

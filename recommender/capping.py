@@ -7,8 +7,9 @@ nothing between them, none is followed. What a pod's containers may have togethe
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRange, Quota
 from elastipod.pods import Container
 from elastipod.quantities import NOTHING, Resources
@@ -38,6 +39,7 @@ class Surroundings:
     limit_ranges: tuple[LimitRange, ...] = ()
     quotas: tuple[Quota, ...] = ()
     holds: tuple[Hold, ...] = ()
+    limit_modes: LimitModes = field(default_factory=LimitModes)
     in_place: bool = False
     """Whether sizes move while processes run."""
     short_runs: str = ""
@@ -59,7 +61,7 @@ class _Bound:
 
 def cap(wanted: Capped, policy: SizePolicy, shown: Container | None, around: Surroundings) -> Capped:
     """One container's recommendation within what is allowed. `shown` is the container as a live pod has it."""
-    found = replace(wanted, moves_limits=False) if policy.requests_only else wanted
+    found = replace(wanted, moves_limits=not policy.requests_only, limit_modes=around.limit_modes)
     least, most = {}, {}
     for resource in Resource:
         span = found.of(resource)
@@ -74,6 +76,9 @@ def cap(wanted: Capped, policy: SizePolicy, shown: Container | None, around: Sur
             found = found.withheld(why)
             continue
         caps: list[Cap] = []
+        if found.limit_apart(resource) is not None:
+            told = max((limit for limit, _ in _limits_at_start(resource, shown, around)), default=0)
+            span = replace(span, upper=max(span.upper or 0, told))
         bounds = list(_bounds(resource, policy, shown, around))
         span = _within(resource, span, bounds, caps)
         too_low = next((one for one in bounds if one.capped is Reason.CAPPED_BY_LIMIT_RANGE), None)
@@ -162,7 +167,7 @@ def _said(resource: Resource, policy: SizePolicy, shown: Container | None, aroun
     if policy.requests_only and shown is not None:
         yield _Bound("the container's limit", None, resource.of(shown.limits), raised, Reason.CAPPED_BY_LIMIT)
     low, high, by = narrowest(around.limit_ranges, "Container", resource)
-    limit, request = limit_ratio(resource, None if policy.requests_only else shown)
+    limit, request = limit_ratio(resource, shown if _limit_follows(resource, policy, around) else None)
     if high is not None:
         # The limit follows in proportion, as far as it may; it is never below its request.
         high = max(high * request // limit, low or 0)
@@ -176,15 +181,27 @@ def _kept_at_start(
     resource: Resource, policy: SizePolicy, shown: Container | None, around: Surroundings
 ) -> Iterator[_Bound]:
     """What keeps the memory limit above what a process was told when it started: it will not keep to less."""
-    if shown is None or policy.requests_only or resource is not Resource.MEMORY or not shown.limits.memory_bytes:
+    if shown is None or not _limit_follows(resource, policy, around):
         return
-    limit = shown.limits.memory_bytes
-    request = shown.requests.memory_bytes or limit
+    for needed, by in _limits_at_start(resource, shown, around):
+        limit = shown.limits.memory_bytes or 1
+        least = -(-needed * (shown.requests.memory_bytes or limit) // limit)
+        yield _Bound(by, least, None, Reason.KEPT_FOR_RUNTIME, Reason.KEPT_FOR_RUNTIME, is_firm=True)
+
+
+def _limits_at_start(resource: Resource, shown: Container | None, around: Surroundings) -> Iterator[tuple[int, str]]:
+    """The memory limits that a process needs for what it was told when it started, none above the one it has."""
+    limit = None if shown is None else shown.limits.memory_bytes
+    if shown is None or not limit or resource is not Resource.MEMORY:
+        return
     for told in shown.start_sizes:
         if told.resource == resource.value:
             needed = told.amount if told.amount is not None else limit if around.in_place else 0
-            least = -(-min(needed, limit) * request // limit)
-            yield _Bound(told.by, least, None, Reason.KEPT_FOR_RUNTIME, Reason.KEPT_FOR_RUNTIME, is_firm=True)
+            yield min(needed, limit), told.by
+
+
+def _limit_follows(resource: Resource, policy: SizePolicy, around: Surroundings) -> bool:
+    return not policy.requests_only and around.limit_modes.of(resource) is LimitMode.PROPORTIONAL
 
 
 def _told_at_start(resource: Resource, span: Range, shown: Container | None) -> list[Cap]:

@@ -5,12 +5,18 @@ Owns the form: from samples and evidence through the estimate and every cap to t
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from elastipod.clock import to_rfc3339
+from elastipod.pods import Workload
+from elastipod.reasons import Reason
+from recommender.estimating import Estimating
+from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimates
 from recommender.history import History
-from recommender.ranges import Capped
+from recommender.ranges import Capped, Resource
+from recommender.speaking import Speaker
+from recommender.stated import Stated
 
 
 def explain_container(
@@ -46,6 +52,45 @@ def explain_container(
             for why in one.caps
         ],
     }
+
+
+def explain_answers(estimating: Estimating, workload: Workload, row: int) -> dict[str, Any]:
+    """Which estimator speaks for a container's resources and why, and how its limits are found."""
+    stated = estimating.stated(workload)
+    return {
+        "estimators": {
+            str(resource): _explain_speaker(stated, estimating.speaking.speaker(row, resource), unit)
+            for resource, unit in ((Resource.CPU, 1000.0), (Resource.MEMORY, 1.0))
+        },
+        "limit_modes": {"cpu": str(stated.limits.cpu), "memory": str(stated.limits.memory)},
+    }
+
+
+def _explain_speaker(stated: Stated, speaker: Speaker | None, unit: float) -> dict[str, Any]:
+    reason = stated.only_histogram or (Reason.TOO_LITTLE_RECORD if speaker is None else speaker.reason)
+    found = {
+        "speaks": str(Estimator.HISTOGRAM),
+        "reason": str(reason),
+        "why": reason.explanation,
+        "changes_with": _CHANGES[reason],
+    }
+    if speaker is None:
+        return found
+    if speaker.candidate is not None:
+        found |= {"speaks": str(speaker.candidate.estimator), "how": speaker.candidate.how}
+    histogram = math.ceil(speaker.histogram * unit) if math.isfinite(speaker.histogram) else None
+    return {**found, "histogram_says": histogram, "record_days": round(speaker.record_days, 2)}
+
+
+_CHANGES: Final = {
+    Reason.ADMITTED: "more harm than the histogram does: then that speaks again",
+    Reason.NO_BETTER_ESTIMATOR: "usage under which another reserves less and does no more harm",
+    Reason.TOO_LITTLE_RECORD: "a day of usage",
+    Reason.NO_ELASTIC_POLICY: "an ElasticPolicy that selects the workload",
+    Reason.HISTOGRAM_STATED: "spec.estimator: Auto in the ElasticPolicy",
+    Reason.SIZED_FOR_LONG: "updateMode InPlace or InPlaceOrRecreate",
+}
+"""What would change who speaks."""
 
 
 def _span(values: list[float], unit: float) -> dict[str, int | None]:

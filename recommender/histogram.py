@@ -180,6 +180,18 @@ class HistogramBank:
         bucket = np.searchsorted(sums, sums[-1] * fraction * _NEARLY, side="left")
         return float(self.buckets.upper_edge(np.array([bucket]))[0])
 
+    def highest(self, rows: Ints, at: float, least_weight: float) -> Floats:
+        """The end of the highest bucket of rows that weighs so much at a time; NaN where none does."""
+        found = np.full(len(rows), np.nan)
+        # A time so late that a weight can not count any more leaves nothing.
+        least = least_weight * np.exp2(np.minimum((at - self._references[rows]) / self._half_life, 1000.0))
+        for start in range(0, len(rows), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            counts = self._weights[rows[chunk]] >= least[chunk, np.newaxis]
+            places = self.buckets.count - 1 - counts[:, ::-1].argmax(axis=1)
+            found[chunk] = np.where(counts.any(axis=1), self.buckets.upper_edge(places), np.nan)
+        return found
+
     def total(self, row: int, at: float) -> float:
         """The weight of a row as it counts at a time."""
         if self._totals[row] == 0:

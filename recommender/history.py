@@ -204,12 +204,16 @@ class History:
         if place is not None:
             self._free_instances.append(place)
 
+    def is_new(self, instances: Ints, stamps: Floats) -> NDArray[np.bool_]:
+        """Whether samples with these stamps are not those that were counted last."""
+        return np.asarray(stamps != self._stamps[instances])
+
     def add(self, instances: Ints, stamps: Floats, cpu_cores: Floats, memory_bytes: Floats, now: float) -> Ints:
         """Count usage that arrived now, at most one sample per instance; NaN is "not told". The rows that were touched.
 
         A stamp that was seen before is the same sample again. Stamps are compared and not trusted as times.
         """
-        is_new = stamps != self._stamps[instances]
+        is_new = self.is_new(instances, stamps)
         self.dropped.duplicate += int(len(instances) - is_new.sum())
         self._stamps[instances[is_new]] = stamps[is_new]
         has_cpu = is_new & np.isfinite(cpu_cores) & (cpu_cores >= 0)

@@ -5,6 +5,7 @@ claims there are and which are to be looked at is recommending.py's matter. Read
 """
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,8 +21,9 @@ from elastipod.reasons import Reason
 from recommender.capping import Hold, Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
+from recommender.estimating import Estimating
 from recommender.estimators.histogram import Estimates
-from recommender.explaining import explain_container
+from recommender.explaining import explain_answers, explain_container
 from recommender.groups import holds_for_scaling
 from recommender.histogram import Ints
 from recommender.history import History
@@ -59,7 +61,9 @@ class Known:
 class Judgement:
     """From what is known of a claim to its status. Whoever learns keeps its attributes as they are now."""
 
-    def __init__(self, settings: RecommenderSettings, history: History, members: Membership) -> None:
+    def __init__(
+        self, settings: RecommenderSettings, history: History, members: Membership, estimating: Estimating
+    ) -> None:
         self.around = Surroundings(
             floor=Resources(settings.floor_cpu_millicores, settings.floor_memory_bytes),
             most=Resources(settings.max_allowed_cpu_millicores or None, settings.max_allowed_memory_bytes or None),
@@ -81,6 +85,7 @@ class Judgement:
         self._settings = settings
         self._history = history
         self._members = members
+        self._estimating = estimating
 
     def status(self, known: Known, rivals: tuple[str, ...], now: float) -> AutoscalerStatus:
         """What the status of a claim should say; rivals are the other claims on its target."""
@@ -105,7 +110,8 @@ class Judgement:
             row = self._history.row(ContainerKey(target, name))
             if row is not None and estimates is not None and row < len(estimates.confidence):
                 capped = [one for known in claims for one in known.containers if one.container == name]
-                found.append(explain_container(name, row, self._history, estimates, capped, now))
+                facts = explain_container(name, row, self._history, estimates, capped, now)
+                found.append({**facts, **explain_answers(self._estimating, target, row)})
         return found
 
     def lost_now(self, now: float) -> Ints:
@@ -125,6 +131,7 @@ class Judgement:
             limit_ranges=self.limit_ranges.get(target.namespace, ()),
             quotas=self.quotas.get(target.namespace, ()),
             holds=self._holds(target),
+            limit_modes=self._estimating.stated(target).limits,
             in_place=known.claim.in_place,
             short_runs=self._short_runs(target),
         )
@@ -186,6 +193,7 @@ class Judgement:
                 )
         rows = [] if target is None else self._rows(target)
         names = [] if target is None else self._members.containers(target)
+        notes += self._speakers(target, names)
         confidence = min((float(self.estimates.confidence[row]) for row in rows), default=0.0) if self.estimates else 0
         return Facts(
             is_provided=is_provided,
@@ -203,6 +211,16 @@ class Judgement:
             short_runs="" if target is None else self._short_runs(target),
             caps=tuple((one.container, why) for one in known.containers for why in one.caps),
         )
+
+    def _speakers(self, target: Workload | None, names: Iterable[str]) -> Iterator[str]:
+        """Who speaks in the histogram's place."""
+        if target is not None and self._estimating.stated(target).only_histogram is None:
+            for name in names:
+                row = self._history.row(ContainerKey(target, name))
+                for resource in Resource:
+                    speaker = None if row is None else self._estimating.speaking.speaker(row, resource)
+                    if speaker is not None and speaker.candidate is not None:
+                        yield f"{name}: {resource} by {speaker.candidate.estimator}"
 
     def _holds(self, target: Workload) -> tuple[Hold, ...]:
         found = self.holds.get(target, ())

@@ -46,7 +46,7 @@ class Membership:
         self._ended: set[str] = set()
         """Keys of pods that ended and still have their places, as usage of their last minute may yet be told."""
         self._requests = np.zeros((0, 4))
-        self._limits = np.zeros(0)
+        self._limits = np.zeros((0, 2))
         self._live_since = np.zeros(0)
         self.changed: set[Workload] = set()
         """Workloads whose pods, requests or existence changed; the reader empties it."""
@@ -134,7 +134,7 @@ class Membership:
         return self._requests[: self._history.size]
 
     def limits(self) -> Floats:
-        """Per row: the memory limit in force in all its living pods; NaN where there is none, or they differ."""
+        """Per row: the limits in force in all its living pods, cores and bytes; NaN where none is, or they differ."""
         self._reserve(self._history.size)
         return self._limits[: self._history.size]
 
@@ -294,9 +294,11 @@ class Membership:
             cores = [one.requests.cpu_millicores / 1000 for _, one in living if one.requests.cpu_millicores is not None]
             amounts = [float(one.requests.memory_bytes) for _, one in living if one.requests.memory_bytes is not None]
             self._requests[row] = (*_ends(cores), *_ends(amounts))
-            limits = {(one.actual_limits or one.limits).memory_bytes for _, one in living}
-            limit = limits.pop() if len(limits) == 1 else None
-            self._limits[row] = math.nan if limit is None else limit
+            limits = [one.actual_limits or one.limits for _, one in living]
+            self._limits[row] = (
+                _common(one.cpu_millicores for one in limits) / 1000,
+                _common(one.memory_bytes for one in limits),
+            )
             running = [one.started_at or pod.created_at for pod, one in living if one.is_running]
             self._live_since[row] = min(running, default=math.nan)
 
@@ -304,7 +306,7 @@ class Membership:
         if rows > len(self._live_since):
             more = max(rows, len(self._live_since) * 5 // 4 + 64) - len(self._live_since)
             self._requests = np.pad(self._requests, ((0, more), (0, 0)), constant_values=np.nan)
-            self._limits = np.pad(self._limits, (0, more), constant_values=np.nan)
+            self._limits = np.pad(self._limits, ((0, more), (0, 0)), constant_values=np.nan)
             self._live_since = np.pad(self._live_since, (0, more), constant_values=np.nan)
 
 
@@ -316,3 +318,10 @@ def _ended_at(pod: Pod) -> float:
 def _ends(amounts: Iterable[float]) -> tuple[float, float]:
     found = list(amounts)
     return (min(found), max(found)) if found else (math.nan, math.nan)
+
+
+def _common(amounts: Iterable[int | None]) -> float:
+    """The amount that all have; NaN where they differ, or have none."""
+    found = set(amounts)
+    amount = found.pop() if len(found) == 1 else None
+    return math.nan if amount is None else float(amount)

@@ -146,13 +146,13 @@ def _sum(
         elif _moves(resource, one, container):
             total += span.target * Fraction(*limit_ratio(resource, container))
         else:
-            total += max(limit, span.target)
+            total += max(one.limit_apart(resource) or limit, span.target)
     return total
 
 
 def _moves(resource: Resource, capped: Capped, shown: Container | None) -> bool:
     """Whether the limit follows the request; where there is none, the request counts in its place."""
-    return capped.moves_limits or shown is None or not resource.of(shown.limits)
+    return capped.limit_follows(resource) or shown is None or not resource.of(shown.limits)
 
 
 def _withheld(resource: Resource, containers: Sequence[Capped], by: str) -> list[Capped]:

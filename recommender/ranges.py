@@ -6,9 +6,10 @@ podcapping.py's matter.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
 
@@ -74,7 +75,18 @@ class Capped:
     most: Resources = NOTHING
     """What a request of this container must be at least and at most, whatever the rest of its pod is."""
     moves_limits: bool = True
-    """Whether a limit follows its request in proportion."""
+    """Whether limits are moved at all."""
+    limit_modes: LimitModes = field(default_factory=LimitModes)
+
+    def limit_follows(self, resource: Resource) -> bool:
+        """Whether the limit follows its request in proportion."""
+        return self.moves_limits and self.limit_modes.of(resource) is LimitMode.PROPORTIONAL
+
+    def limit_apart(self, resource: Resource) -> int | None:
+        """The limit that is apart from its request; None where there is none, or not yet."""
+        span = self.of(resource)
+        is_apart = self.moves_limits and self.limit_modes.of(resource) is LimitMode.INDEPENDENT
+        return span.upper if span is not None and is_apart else None
 
     def of(self, resource: Resource) -> Range | None:
         return self.cpu if resource is Resource.CPU else self.memory

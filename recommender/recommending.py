@@ -14,12 +14,12 @@ from msgspec import structs
 
 from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
-from elastipod.pods import ContainerKey, Workload
+from elastipod.pods import ContainerKey, QosClass, Workload
 from elastipod.quantities import Resources
 from recommender.capping import Hold
 from recommender.claims import Claim
 from recommender.clocks import skewed_nodes
-from recommender.estimators.histogram import estimate
+from recommender.estimating import Estimating
 from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
@@ -27,6 +27,7 @@ from recommender.membership import Membership
 from recommender.samples import LEEWAY, OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
+from recommender.stated import NOTHING_STATED, stated
 from recommender.status import Published, says_the_same
 
 _LATE_SECONDS: Final = 300.0
@@ -55,7 +56,8 @@ class Recommendations:
         self.history = History(settings)
         self.members = Membership(self.history)
         self.counts = Counts()
-        self.judgement = Judgement(settings, self.history, self.members)
+        self.estimating = Estimating(settings, self.history)
+        self.judgement = Judgement(settings, self.history, self.members, self.estimating)
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
         self._by_workload: dict[Workload, set[str]] = {}
@@ -123,6 +125,7 @@ class Recommendations:
             self._mark(holders)
             if not holders:
                 self._by_workload.pop(known.claim.target, None)
+                self.estimating.state(known.claim.target, NOTHING_STATED)
                 self.members.unclaim(known.claim.target)
         if claim is None:
             self._known.pop(key, None)
@@ -229,7 +232,10 @@ class Recommendations:
                 self.counts.implausible += int(is_too_large.sum())
                 values[is_too_large] = nan
         rows = self.history.rows_of(places[picked])
-        self.history.followers.take(rows, amounts, self.members.limits()[rows])
+        limits = self.members.limits()[rows]
+        self.history.followers.take(rows, amounts, limits[:, 1])
+        is_new = self.history.is_new(places[picked], stamps)
+        self.estimating.speaking.see(rows[is_new], cores[is_new], amounts[is_new], limits[is_new, 0])
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
 
     def learn_kill(self, kill: OomKill) -> bool:
@@ -241,6 +247,8 @@ class Recommendations:
         is_new = self.history.add_oom(kill, bump_ratio=policy.oom_bump_ratio, min_bump_bytes=policy.oom_min_bump_bytes)
         if is_new:
             self._mark(keys)
+            row = self.history.ensure_row(ContainerKey(kill.workload, kill.container))
+            self.estimating.speaking.see_kill(row, float(kill.limit_bytes))
         return is_new
 
     # Deciding.
@@ -250,13 +258,18 @@ class Recommendations:
         for workload in self.members.changed:
             self._mark(self._by_workload.get(workload, ()))
         self.members.changed.clear()
-        self.judgement.estimates = found = estimate(self.history, self._settings)
+        for holder in self._dirty:
+            known = self._known.get(holder)
+            if known is not None and known.claim.target is not None:
+                self._restate(known.claim.target)
+        self.judgement.estimates = found = self.estimating.estimates(now)
         moved = self._published.moved(found, self.members.requests())
         is_confident = found.confidence >= self._settings.enough_confidence
         lost = self.judgement.lost_now(now)
         size = self.history.size
         moved |= is_confident != np.pad(self._was_confident, (0, size - len(self._was_confident)))
         moved |= lost != np.pad(self.judgement.lost, (0, size - len(self.judgement.lost)))
+        moved[self.estimating.turned] = True
         self._was_confident, self.judgement.lost = is_confident, lost
         rows = np.flatnonzero(moved)
         for row in rows.tolist():
@@ -282,6 +295,7 @@ class Recommendations:
             if heard_at is None or now - heard_at > self._settings.history_seconds:
                 self.history.forget(key)
                 self._published.forget(row)
+                self.estimating.let_go(row)
                 gone.append(key)
         return gone
 
@@ -328,6 +342,19 @@ class Recommendations:
             "metrics": self.judgement.source_problem or "arriving",
             "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),
         }
+
+    def _restate(self, workload: Workload) -> None:
+        """Take up what ElasticPolicies say of a workload now; between two runs all stays as it was."""
+        policies = self.members.policies(workload.namespace)
+        if not policies:
+            self.estimating.state(workload, NOTHING_STATED)
+            return
+        for pod in self.members.pods(workload)[:1]:
+            in_place = all(self._known[key].claim.in_place for key in self.claims_of(workload))
+            is_guaranteed = pod.qos_class is QosClass.GUARANTEED
+            self.estimating.state(
+                workload, stated(workload, pod.labels, policies, in_place=in_place, is_guaranteed=is_guaranteed)
+            )
 
     def _mark(self, keys: Iterable[str]) -> None:
         self._dirty.update(keys)

@@ -17,6 +17,7 @@ from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
 from recommender.claims import Claim
 from recommender.fetching import Fetching
+from recommender.fitting import Fitting
 from recommender.oomkills import oom_kills
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill
@@ -64,6 +65,7 @@ class Recommender:
         self._source = source or MetricsApiSource(connection, settings.namespace)
         self._store = CheckpointStore(connection, settings)
         self._fetching = None if past is None else Fetching(past, clock, self.wake)
+        self._fitting = Fitting(self.recommendations.estimating.speaking, in_thread=in_thread)
         self._unasked: set[Workload] = set()
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
@@ -115,6 +117,7 @@ class Recommender:
             return known.decide(now)
 
         dirty = await asyncio.to_thread(think) if self._in_thread else think()
+        await self._fitting.run(now)
         self._tell_clocks()
         self._count(reading, kills)
         await self._write_statuses(dirty, now)

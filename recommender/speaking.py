@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from elastipod.reasons import Reason
 from recommender.estimators.admission import HISTOGRAM, Admission
 from recommender.estimators.candidates import (
     CALM,
@@ -30,7 +31,7 @@ from recommender.estimators.quantile import QUANTILES, Lessons, Models, Table, e
 from recommender.histogram import Floats, Ints
 from recommender.ranges import Resource
 
-ROWS: Final = 2048
+ROWS: Final = 512
 """So many rows are in a bank."""
 _CANDIDATES: Final = (CPU, MEMORY)
 _RULES: Final = (CALM, NO_MORE_KILLS)
@@ -52,6 +53,13 @@ class Speaker:
     record_days: float
     histogram: float
     """What the histogram says; NaN before it was asked."""
+
+    @property
+    def reason(self) -> Reason:
+        """Why it does."""
+        if self.candidate is not None:
+            return Reason.ADMITTED
+        return Reason.NO_BETTER_ESTIMATOR if self.has_record else Reason.TOO_LITTLE_RECORD
 
 
 class Speaking:
@@ -114,10 +122,14 @@ class Speaking:
         if row in self:
             self._take(self._places[[row]], 1, np.array([limit_bytes * _LEAST_MORE]))
 
-    def turn(self, raw: Estimates, now: float) -> None:
-        """Look at the rows whose turn it is. `raw` is what the histogram says."""
+    def turn(self, raw: Estimates, now: float) -> Ints:
+        """Look at the rows whose turn it is, and tell those whose speaker came or went.
+
+        `raw` is what the histogram says.
+        """
+        changed = [np.zeros(0, dtype=np.int64)]
         if not len(self):
-            return
+            return changed[0]
         if self._fit_at is None:
             self._fit_at = now + _FIRST_FIT
         due = [(number, bank) for number, bank in enumerate(self._banks) if bank.is_due(number, now)]
@@ -125,7 +137,8 @@ class Speaking:
         quantiles = _quantiles(self.models, [look for _, look in looks])
         for (number, bank), told in zip(due, quantiles, strict=True):
             rows = self._rows[number * ROWS : (number + 1) * ROWS]
-            bank.decide(_of_rows(raw, rows), told, now)
+            changed.append(rows[bank.decide(_of_rows(raw, rows), told, now)])
+        return np.concatenate(changed)
 
     def spoken(self, raw: Estimates) -> Estimates:
         """The estimates with what speaks in place of the histogram's, bounded by what makes it move."""
@@ -164,6 +177,7 @@ class Speaking:
         return np.where(known, self._places[np.where(known, rows, 0)], -1)
 
     def _take(self, places: Ints, which: int, values: Floats) -> None:
+        values = np.where(np.isfinite(values) & (values >= 0), values, np.nan)
         for number in np.unique(places // ROWS).tolist():
             here = places // ROWS == number
             np.fmax.at(self._banks[number].used[which], places[here] % ROWS, values[here])
@@ -212,14 +226,14 @@ class _Bank:
         self._last = _Look(seen, self._cpu.table()[seen], used[seen])
         return self._last
 
-    def decide(self, histogram: Floats, quantiles: Floats, now: float) -> None:
-        """Score what was in force, see what is wanted now, and who may speak."""
+    def decide(self, histogram: Floats, quantiles: Floats, now: float) -> NDArray[np.bool_]:
+        """Score what was in force, see what is wanted now, and who may speak. Where that came or went."""
         elapsed = STEP if self._looked_at is None else min(now - self._looked_at, 2 * STEP)
         self._looked_at = now
         told = np.full((len(QUANTILES), ROWS), np.nan)
         if self._last is not None:
             told[:, self._last.seen] = quantiles
-        columns = np.arange(ROWS)
+        columns, spoke = np.arange(ROWS), np.isfinite(self.told)
         for which, sizes in enumerate((self._cpu.sizes(told), self._memory.sizes())):
             admission, used = self.admissions[which], self.used[which]
             seen = np.isfinite(used)
@@ -234,6 +248,7 @@ class _Bank:
             self._choices[which] = choice
         self._histogram = histogram
         self.used[:] = np.nan
+        return np.asarray((np.isfinite(self.told) != spoke).any(axis=0))
 
     def speaker(self, column: int, which: int) -> Speaker:
         """Who speaks for a resource of one of its rows."""

@@ -104,10 +104,12 @@ class Admission:
         """The candidate that is admitted for each row, or HISTOGRAM."""
         rule = self.rule
         kills = self._shared(self._kills, self._time)
-        cost = self._reserved + rule.kill_price * kills * self._used
+        cost = self._reserved + rule.kill_price * np.where(self.kills_elsewhere, 0.0, kills) * self._used
         is_admitted = (cost[:-1] < cost[-1]) & self.has_record
         is_admitted &= self._resizes[:-1] <= np.maximum(rule.most_resizes_a_day * self._time, 1.0)
         if rule.counts_kills:
+            # The price only ranks those that win without it.
+            is_admitted &= self._reserved[:-1] < self._reserved[-1]
             is_admitted &= (kills[:-1] <= rule.share * kills[-1]) | self.kills_elsewhere
         if rule.counts_unserved:
             unserved = self._shared(self._unserved, self._used)

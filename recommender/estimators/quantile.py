@@ -109,6 +109,11 @@ class Lessons:
         self._features[places[is_kept]] = features[taught[is_kept]]
         self._grown[places[is_kept]] = grown[taught[is_kept]]
 
+    @property
+    def kept(self) -> int:
+        """How many there are to learn from."""
+        return min(self.seen, _MOST_LESSONS)
+
     def copy(self) -> "Lessons":
         """As they are now, for a fit that takes its time."""
         taken = Lessons()
@@ -118,7 +123,7 @@ class Lessons:
 
     def fit(self, quantiles: Sequence[float] = QUANTILES) -> "Models | None":
         """Models of all that was learnt; None where that is too little."""
-        count = min(self.seen, _MOST_LESSONS)
+        count = self.kept
         if count < _FEWEST_LESSONS:
             return None
         return Models(self._features[:count], self._grown[:count], quantiles)

@@ -1,0 +1,46 @@
+"""What ElasticPolicies state about a workload's recommendations: who may speak, and how its limits are found.
+
+Owns the reading of both. What becomes of it is speaking.py's and estimators/apart.py's matter.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from elastipod.api import ElasticPolicy
+from elastipod.limitmodes import LimitModes, limit_modes
+from elastipod.pods import Workload
+from elastipod.policy import by_narrowness, selects
+from elastipod.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What holds for a workload."""
+
+    only_histogram: Reason | None = Reason.NO_ELASTIC_POLICY
+    """Why no other estimator may speak; None where the best one may."""
+    limits: LimitModes = field(default_factory=LimitModes)
+
+
+NOTHING_STATED = Stated()
+
+
+def stated(
+    workload: Workload,
+    labels: Mapping[str, str],
+    policies: Collection[ElasticPolicy],
+    *,
+    in_place: bool,
+    is_guaranteed: bool = False,
+) -> Stated:
+    """What the policies that select a workload say: the narrowest one that says something about a matter counts.
+
+    Where sizes do not move in place each has to hold for long, and none but the histogram's is made for that. A
+    Guaranteed pod's limits are its requests.
+    """
+    chosen = [policy for policy in by_narrowness(policies) if selects(policy, workload, labels)]
+    if not chosen:
+        return NOTHING_STATED
+    said = next((one.spec.estimator for one in chosen if one.spec.estimator in ("Auto", "Histogram")), "Auto")
+    why = Reason.HISTOGRAM_STATED if said == "Histogram" else None if in_place else Reason.SIZED_FOR_LONG
+    return Stated(why, LimitModes() if is_guaranteed else limit_modes(workload, labels, chosen))
