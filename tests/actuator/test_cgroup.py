@@ -34,14 +34,16 @@ MIB = 1024 * 1024
         (100000, 102400, 3906, 4429, 10000000), (256000, 262144, 10000, 10000, 25600000),
     ],
 )  # fmt: skip
-def test_conversions_are_the_kubelets(millicores: int, shares: int, old: int, new: int, quota: int) -> None:
+def test_conversions_are_the_kubelets_and_no_quota_is_below_a_millisecond_r40(
+    millicores: int, shares: int, old: int, new: int, quota: int
+) -> None:
     assert cpu_shares(millicores) == shares
     assert cpu_weight(shares, linear=True) == old
     assert cpu_weight(shares) == new
     assert cpu_quota(millicores) == quota
 
 
-def test_what_is_not_set_is_not_limited() -> None:
+def test_what_is_not_set_is_not_limited_r40() -> None:
     assert cpu_shares(None) == 2
     assert cpu_quota(None) is None
     assert cpu_quota(0) is None
@@ -50,7 +52,7 @@ def test_what_is_not_set_is_not_limited() -> None:
     assert memory_writes(2, "g", 5, None) == [CgroupWrite("g", "memory.max", "max")]
 
 
-def test_a_burst_is_never_above_its_quota() -> None:
+def test_a_burst_is_never_above_its_quota_r40() -> None:
     assert burst_within(20_000, 30_000) == 20_000
     assert burst_within(None, 30_000) == 0
 
@@ -74,14 +76,19 @@ def test_v1_raises_memory_and_swap_first_and_lowers_it_last() -> None:
     assert [write.file for write in memory_writes(1, "g", None, 64 * MIB)] == up[::-1]
 
 
+amounts = st.none() | st.integers(1, 20).map(lambda number: number * 64)
+container_limits = st.builds(GroupLimits, st.integers(2, 4000), amounts, amounts)
+
+
+@given(st.sampled_from((1, 2)), container_limits, container_limits)
+def test_of_cpusets_nothing_is_ever_written_r40(version: int, now: GroupLimits, goal: GroupLimits) -> None:
+    assert not [one for one in limit_writes(version, "g", now, goal) if "cpuset" in one.file]
+
+
 def test_what_is_in_force_is_not_written_again() -> None:
     limits = GroupLimits(100, 200, 64 * MIB)
     assert limit_writes(1, "g", limits, limits) == []
     assert limit_writes(2, "g", limits, limits) == []
-
-
-amounts = st.none() | st.integers(1, 20).map(lambda number: number * 64)
-container_limits = st.builds(GroupLimits, st.integers(2, 4000), amounts, amounts)
 
 
 def _sum(values: list[int | None]) -> int | None:

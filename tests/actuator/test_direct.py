@@ -1,6 +1,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,6 +135,19 @@ def test_a_wish_that_fits_is_recorded_put_in_force_and_reported(tmp_path: Path) 
     assert actual.limits == {"memory": "200Mi"}
     assert actual.requests == {"cpu": "250m", "memory": "128Mi"}
     assert node.run(wish("128Mi", "200Mi")).allocated[0].reason == "Done"
+
+
+@pytest.mark.parametrize("group", [POD, GROUP])
+def test_what_somebody_put_back_is_repaired_in_the_next_run_r41(tmp_path: Path, group: str) -> None:
+    node = Node(tmp_path)
+    wanted = msgspec.structs.replace(wish("128Mi", "200Mi"), limits={"cpu": "500m", "memory": "200Mi"})
+    node.run(wanted)
+    in_force = {file: (node.root / group / file).read_text() for file in ("cpu.max", "memory.max")}
+    (node.root / group / "cpu.max").write_text("max 100000\n")
+    (node.root / group / "memory.max").write_text(f"{100 * MIB}\n")
+    report = node.run(wanted)
+    assert {file: (node.root / group / file).read_text() for file in in_force} == in_force
+    assert report.actual[0].limits == {"cpu": "500m", "memory": "200Mi"}
 
 
 def test_a_wish_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ async def test_the_past_gives_confidence_from_the_first_minutes() -> None:
     await world.__aexit__()
 
 
-async def test_while_the_source_is_down_it_is_told_and_usage_is_heard() -> None:
+async def test_while_the_source_is_down_for_five_minutes_it_is_told_since_when_and_usage_is_heard_r35() -> None:
     past = Past()
     past.problem = "it can not be reached"
     world = await a_world(past)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from elastipod.pods import Container, Pod, Termination
+from elastipod.pods import Pod, Termination
 from tests.updater.build import NOW, advice, amounts, container, facts, pod, size
 from tests.updater.world import World
 from updater.plan import decide

@@ -53,7 +53,7 @@ def test_labels_that_most_series_have_are_taken() -> None:
     assert found.cpu.names.pod == "exported_pod"
 
 
-def test_a_resource_without_the_labels_costs_only_itself() -> None:  # R25
+def test_a_resource_without_the_labels_costs_only_itself_r25() -> None:
     found = found_in({'container_memory_working_set_bytes{container!=""': KUBELET, "kube_pod_owner": [({}, 9.0)]})
     assert found.cpu is None
     assert found.memory is not None

@@ -139,7 +139,7 @@ def series(values: list[list[object]], pod: str = "web-0", container: str = "app
     return Series({"namespace": "shop", "pod": pod, "container": container}, Raw(compact(values)))
 
 
-def test_what_is_no_amount_is_dropped_and_counted() -> None:  # R31, F23
+def test_what_is_no_amount_is_dropped_and_counted_f23_r31() -> None:
     found = grid()
     values = [[0, "NaN"], [60, "0.2"], [120, "+Inf"], [180, None], [240, "-1"], [300, "1e308"]]
     found.take(series(values))
@@ -165,7 +165,7 @@ def test_times_that_were_not_asked_for_are_left_out() -> None:
     assert found.dropped.off_grid == 4
 
 
-def test_series_without_a_container_are_nobodys() -> None:
+def test_series_without_a_container_are_nobodys_r30() -> None:
     found = grid()
     for container in ("", "POD", "x" * 1000):
         found.take(series([[0, "1"]], container=container))

@@ -22,7 +22,7 @@ from recommender.sources.prometheus.discovering import Found, discover
 from recommender.sources.prometheus.folding import Fold
 from recommender.sources.prometheus.grid import MOST_BYTES, Grid, Instance
 from recommender.sources.prometheus.loading import HistoryLoader, Loaded
-from recommender.sources.prometheus.planning import Span
+from recommender.sources.prometheus.planning import Span, span_before
 from recommender.sources.prometheus.queries import Names, Selecting
 from tests.recommender.past import history_of
 from tests.recommender.prometheus.loopback import (
@@ -104,7 +104,26 @@ def test_a_server_that_hangs_is_given_up_in_time() -> None:
     assert clock.monotonic() - begun < 10
 
 
-def test_what_takes_too_long_is_asked_in_halves() -> None:
+def test_questions_are_posted_and_ask_for_whole_seconds_r33() -> None:
+    asked: list[Question] = []
+
+    def answer(question: Question) -> Answer:
+        asked.append(question)
+        return Answer(usage(question))
+
+    span = span_before(NOW + 0.123456, 3600.9, 60)
+    with answering(answer) as url:
+        client = client_of(url)
+        HistoryLoader(client, SETTINGS).load(Found(Selecting(), Selecting(), None), span, WANTED, now=NOW + 0.123456)
+        client.close()
+    assert len(asked) == 2
+    for one in asked:
+        assert one.headers["Content-Type"] == "application/x-www-form-urlencoded"
+        assert one.path == "/api/v1/query_range"
+        assert all(one.params[name].isdecimal() for name in ("start", "end", "step"))
+
+
+def test_what_takes_too_long_is_asked_in_halves_r34() -> None:
     def answer(question: Question) -> Answer:
         span = int(question.params["end"]) - int(question.params["start"])
         return Answer(failure("query timed out"), 503) if span > 30 * 300 else Answer(usage(question))
@@ -133,7 +152,7 @@ def test_a_partial_answer_holds_for_what_is_in_it_and_is_told(more: dict[str, ob
     assert told in loaded.problems[0]
 
 
-def test_a_shard_that_can_not_be_had_whole_counts_not_at_all() -> None:
+def test_a_shard_that_can_not_be_had_whole_is_named_and_counts_not_at_all_r34() -> None:
     """Half of a history might lack its peaks."""
 
     def answer(question: Question) -> Answer:
@@ -161,7 +180,7 @@ def test_of_a_container_with_very_many_series_the_server_makes_one() -> None:  #
     assert [query.startswith("max by (namespace,pod,container) (rate(") for query in asked] == [True, False]
 
 
-def test_a_server_that_is_down_is_not_asked_on_and_on() -> None:
+def test_a_server_that_is_down_is_not_asked_on_and_on_r34() -> None:
     asked: list[Question] = []
     lock = threading.Lock()
 

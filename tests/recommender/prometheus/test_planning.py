@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recommender.sources.prometheus.planning import Shard, Span, is_too_much, plan_shards, span_before
+from recommender.sources.prometheus.planning import (
+    MOST_SAMPLES,
+    Shard,
+    Span,
+    is_too_much,
+    plan_shards,
+    span_before,
+)
 from recommender.sources.prometheus.queries import Names, Selecting, one_of
 
 spans = st.builds(
@@ -19,7 +26,7 @@ spans = st.builds(
 
 
 @given(spans, st.integers(1, 11_000))
-def test_pieces_hold_each_time_once(span: Span, points: int) -> None:
+def test_pieces_hold_each_time_once_r32(span: Span, points: int) -> None:
     pieces = span.cut(points)
     assert sum(piece.points for piece in pieces) == span.points
     assert all(piece.points <= points for piece in pieces)
@@ -36,7 +43,7 @@ def test_halving_ends(span: Span) -> None:
     assert levels <= 16
 
 
-def test_two_weeks_of_minutes_are_asked_in_two() -> None:  # R32
+def test_two_weeks_of_minutes_are_asked_in_two_r32() -> None:
     span = span_before(1_800_000_000, 14 * 86_400, 60)
     assert span.points == 20_160
     assert [piece.points for piece in span.cut(11_000)] == [11_000, 9_160]
@@ -66,10 +73,22 @@ def test_of_a_namespace_with_others_only_the_pods_are_asked_for() -> None:
     assert plan_shards(pods, 100, shared={"shop"}) == [Shard(("shop",), ("web-0",), 1), Shard(("bank",), (), 1)]
 
 
-def test_names_fit_into_a_question() -> None:
+def test_nine_hundred_names_go_into_several_questions_r33() -> None:
     shards = plan_shards({"shop": {f"{'long-name-' * 20}{number}": 1 for number in range(900)}}, 2000)
     assert len(shards) > 1
     assert all(sum(len(pod) for pod in one.pods) < 40_000 for one in shards)
+
+
+@pytest.mark.parametrize("pods_of_a_namespace", [1000, 10_000])
+def test_a_quarter_of_a_million_series_are_asked_for_a_bounded_number_at_a_time_r34(pods_of_a_namespace: int) -> None:
+    pods = {
+        f"space-{number}": {f"pod-{pod}": 25 for pod in range(pods_of_a_namespace)}
+        for number in range(10_000 // pods_of_a_namespace)
+    }
+    points = span_before(1_800_000_000, 8 * 86_400, 300).points
+    shards = plan_shards(pods, points)
+    assert sum(one.series for one in shards) == 250_000
+    assert max(one.series * points for one in shards) <= MOST_SAMPLES
 
 
 @pytest.mark.parametrize(
@@ -84,7 +103,7 @@ def test_names_fit_into_a_question() -> None:
         (429, "", False),
     ],
 )
-def test_a_refusal_for_size_is_told_from_others(status: int, message: str, expected: bool) -> None:
+def test_a_refusal_for_size_is_told_from_others_r34(status: int, message: str, expected: bool) -> None:
     assert is_too_much(status, message) is expected
 
 
@@ -96,11 +115,11 @@ def test_a_name_is_only_a_name(names: list[str]) -> None:
     assert re.fullmatch(r'"(?:[^"\\\n\r]|\\["\\nr])*"', quoted)
 
 
-def test_regex_characters_in_names_are_escaped() -> None:  # R33
+def test_regex_characters_in_names_are_escaped_r33() -> None:
     assert one_of("pod", ["a.b", "c+"]) == 'pod=~"a\\\\.b|c\\\\+"'
 
 
-def test_pods_as_a_whole_and_their_networks_are_not_asked_for() -> None:  # R30
+def test_pods_as_a_whole_and_their_networks_are_not_asked_for_r30() -> None:
     query = Selecting(Names()).memory(299_999, Shard(("shop",), ("a", "b")))
     assert 'container!=""' in query
     assert 'container!="POD"' in query

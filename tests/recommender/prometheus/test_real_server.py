@@ -80,7 +80,7 @@ def peak_of(history: ContainerHistory) -> float:
     return float(buckets.upper_edge(np.array([max(bucket for bucket, _ in history.memory.weights)]))[0])
 
 
-def test_history_is_that_of_all_pods_there_were_once_each(url: str) -> None:
+def test_history_is_that_of_all_pods_there_were_once_each_r35(url: str) -> None:
     [(key, history)] = load(url, WEB).items()
     assert key == ContainerKey(WEB, "app")
     # A day of each pod in live samples of a minute, whatever is scraped twice.
@@ -94,7 +94,22 @@ def test_a_peak_of_one_scrape_between_two_steps_is_seen(url: str) -> None:
     assert 700 * MI <= peak_of(history) <= 700 * MI * 1.051
 
 
-def test_pods_of_the_same_name_in_two_namespaces_are_kept_apart(url: str) -> None:
+def test_three_minutes_of_a_week_are_not_lost_between_steps_of_75_seconds_r23() -> None:
+    peaks = [NOW - days * DAY + seconds for days, seconds in ((6, 60), (3, 7 * 60), (1, 13 * 60))]
+    fleet = Fleet()
+    fleet.pod(
+        "web-5d4f8c7b9d-abcde",
+        ("ReplicaSet", "web-5d4f8c7b9d"),
+        since=NOW - 7 * DAY,
+        memory=lambda at: 1.05 * 1024 * MI if at in peaks else 400 * MI,
+    )
+    fleet.owner("replicaset", "web-5d4f8c7b9d", ("Deployment", "web"), since=NOW - 7 * DAY)
+    with serving(fleet.metrics) as url:
+        [history] = load(url, WEB, step=75, days=7).values()
+    assert 1.05 * 1024 * MI <= peak_of(history) <= 1.05 * 1024 * MI * 1.051
+
+
+def test_pods_of_the_same_name_in_two_namespaces_are_kept_apart_r36(url: str) -> None:
     shop, bank = Workload("shop", "StatefulSet", "db"), Workload("bank", "StatefulSet", "db")
     histories = load(url, shop, bank)
     assert 300 * MI <= peak_of(histories[ContainerKey(shop, "app")]) <= 300 * MI * 1.051

@@ -41,7 +41,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.promserver
-async def test_at_the_start_the_past_is_known_also_of_pods_that_are_gone(url: str) -> None:
+async def test_at_the_start_the_past_is_known_also_of_pods_that_are_gone_r35(url: str) -> None:
     settings = RecommenderSettings(prometheus_url=url)
     client = PrometheusClient(access_of(settings), SystemClock())
     world = World(past=PrometheusHistory(client, settings))
