@@ -36,9 +36,13 @@ class ActuatorSource:
     """All actuators as one source. `pod_of` is what is known of a pod by namespace and name."""
 
     def __init__(
-        self, find: Callable[[], Awaitable[list[Sender]]], pod_of: Callable[[str, str], Pod | None], clock: Clock
+        self,
+        find: Callable[[], Awaitable[list[Sender]]],
+        pod_of: Callable[[str, str], Pod | None],
+        clock: Clock,
+        answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
-        self._find, self._pod_of, self._clock = find, pod_of, clock
+        self._find, self._pod_of, self._clock, self._answer_seconds = find, pod_of, clock, answer_seconds
         self._began_at = clock.monotonic()
         self._senders: dict[str, Sender] = {}
         self._looked_at = -math.inf
@@ -94,7 +98,7 @@ class ActuatorSource:
     async def _ask(self, senders: list[Sender]) -> list[NodeMinutes | str]:
         """What each says, or why it says nothing."""
         gate = asyncio.Semaphore(_AT_ONCE)
-        limits = aiohttp.ClientTimeout(total=_ANSWER_SECONDS)
+        limits = aiohttp.ClientTimeout(total=self._answer_seconds)
         deadline = asyncio.get_running_loop().time() + _ALL_SECONDS
 
         async def one(session: aiohttp.ClientSession, sender: Sender) -> NodeMinutes | str:
