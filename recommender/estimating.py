@@ -4,12 +4,14 @@ Owns the order: the histogram's rule, what speaks in its place where an ElasticP
 apart; and what is stated about each workload. Caps are judging.py's matter.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from elastipod.limitmodes import LimitMode
 from elastipod.pods import ContainerKey, Workload
 from recommender.estimators.apart import Apart
-from recommender.estimators.histogram import Estimates, estimate
+from recommender.estimators.histogram import Estimate, Estimates, estimate, proven
 from recommender.histogram import Ints
 from recommender.history import History
 from recommender.settings import RecommenderSettings
@@ -57,5 +59,8 @@ class Estimating:
     def estimates(self, now: float) -> Estimates:
         """The recommendation for every row, before any policy."""
         raw = estimate(self._history, self._settings)
-        self.turned = self.speaking.turn(raw, now)
-        return self._apart.bounded(self.speaking.spoken(raw), self._history, now)
+        self.turned = self.speaking.turn(raw, self._history.oom_floor, now)
+        found = self.speaking.spoken(raw)
+        if found is not raw:
+            found = replace(found, memory=Estimate(proven(found.memory.values, self._history)))
+        return self._apart.bounded(found, self._history, now)

@@ -122,10 +122,10 @@ class Speaking:
         if row in self:
             self._take(self._places[[row]], 1, np.array([limit_bytes * _LEAST_MORE]))
 
-    def turn(self, raw: Estimates, now: float) -> Ints:
+    def turn(self, raw: Estimates, memory_floors: Floats, now: float) -> Ints:
         """Look at the rows whose turn it is, and tell those whose speaker came or went.
 
-        `raw` is what the histogram says.
+        `raw` is what the histogram says; no candidate wants less memory than its row's floor.
         """
         changed = [np.zeros(0, dtype=np.int64)]
         if not len(self):
@@ -137,7 +137,8 @@ class Speaking:
         quantiles = _quantiles(self.models, [look for _, look in looks])
         for (number, bank), told in zip(due, quantiles, strict=True):
             rows = self._rows[number * ROWS : (number + 1) * ROWS]
-            changed.append(rows[bank.decide(_of_rows(raw, rows), told, now)])
+            floors = memory_floors[np.maximum(rows, 0)]
+            changed.append(rows[bank.decide(_of_rows(raw, rows), floors, told, now)])
         return np.concatenate(changed)
 
     def spoken(self, raw: Estimates) -> Estimates:
@@ -226,15 +227,16 @@ class _Bank:
         self._last = _Look(seen, self._cpu.table()[seen], used[seen])
         return self._last
 
-    def decide(self, histogram: Floats, quantiles: Floats, now: float) -> NDArray[np.bool_]:
+    def decide(self, histogram: Floats, memory_floors: Floats, quantiles: Floats, now: float) -> NDArray[np.bool_]:
         """Score what was in force, see what is wanted now, and who may speak. Where that came or went."""
         elapsed = STEP if self._looked_at is None else min(now - self._looked_at, 2 * STEP)
         self._looked_at = now
         told = np.full((len(QUANTILES), ROWS), np.nan)
         if self._last is not None:
             told[:, self._last.seen] = quantiles
+        memory = np.maximum(self._memory.sizes(), memory_floors)
         columns, spoke = np.arange(ROWS), np.isfinite(self.told)
-        for which, sizes in enumerate((self._cpu.sizes(told), self._memory.sizes())):
+        for which, sizes in enumerate((self._cpu.sizes(told), memory)):
             admission, used = self.admissions[which], self.used[which]
             seen = np.isfinite(used)
             wanted = np.where(seen, sizes, np.nan)

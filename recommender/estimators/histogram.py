@@ -46,10 +46,13 @@ def estimate(history: History, settings: RecommenderSettings) -> Estimates:
     size = history.size
     cpu = bounded(history.cpu.percentiles()[:size], confidence, settings)
     memory = bounded(history.memory.percentiles()[:size], confidence, settings)
-    floor = history.oom_floor[:size, np.newaxis]
-    proven = np.where(floor > 0, np.fmax(memory, floor), memory)
-    # An infinite bound without a target is no bound of anything.
-    return Estimates(Estimate(cpu), Estimate(proven), confidence)
+    return Estimates(Estimate(cpu), Estimate(proven(memory, history)), confidence)
+
+
+def proven(memory: Floats, history: History) -> Floats:
+    """Estimates of memory of every row, none below what kills have proven."""
+    floor = history.oom_floor[: len(memory), np.newaxis]
+    return np.where(floor > 0, np.fmax(memory, floor), memory)
 
 
 def bounded(percentiles: Floats, confidence: Floats, settings: RecommenderSettings) -> Floats:

@@ -41,11 +41,12 @@ class One:
         self.speaking = Speaking()
         self.speaking.want(0, kills_elsewhere=kills_elsewhere)
         self.raw = says([1.0], [120.0 * MI])
+        self.floors = np.zeros(1)
         self.now = 0.0
 
     def step(self, cores: float = NAN, amount: float = NAN, *, cpu_limit: float = NAN) -> None:
         self.speaking.see(np.array([0]), np.array([cores]), np.array([amount * MI]), np.array([cpu_limit]))
-        self.speaking.turn(self.raw, self.now)
+        self.speaking.turn(self.raw, self.floors, self.now)
         self.now += STEP
 
     def steps(self, count: int, cores: float = NAN, amount: float = NAN) -> "One":
@@ -104,6 +105,14 @@ def test_it_is_taken_back_when_the_histogram_would_have_served_what_it_did_not()
     one.step(0.5, 100.0)
     assert one.target(Resource.CPU) == 1.0
     assert one.target(Resource.MEMORY) == 120.0 * MI
+    assert one.reason(Resource.MEMORY) is Reason.NO_BETTER_ESTIMATOR
+
+
+def test_no_candidate_wants_less_memory_than_a_kill_has_proven() -> None:
+    one = One()
+    one.raw, one.floors = says([1.0], [110.0 * MI]), np.array([110.0 * MI])
+    one.steps(RECORD, 0.5, 100.0)
+    assert one.target(Resource.MEMORY) == 110.0 * MI
     assert one.reason(Resource.MEMORY) is Reason.NO_BETTER_ESTIMATOR
 
 
@@ -174,9 +183,9 @@ def test_more_rows_than_a_bank_holds_take_turns_and_each_is_looked_at_within_a_s
         speaking.want(row, kills_elsewhere=False)
     looked_at = []
     for minute in range(1, 6):
-        speaking.turn(says([float(minute)] * count, [1.0] * count), 600.0 + minute * 60.0)
+        speaking.turn(says([float(minute)] * count, [1.0] * count), np.zeros(count), 600.0 + minute * 60.0)
         looked_at.append(sum(one is not None and one.histogram == minute for one in speakers(speaking, count)))
-    speaking.turn(says([6.0] * count, [1.0] * count), 660.0 + STEP)
+    speaking.turn(says([6.0] * count, [1.0] * count), np.zeros(count), 660.0 + STEP)
     assert max(looked_at[1:]) <= ROWS
     assert all(one is not None and one.histogram > 1.0 for one in speakers(speaking, count)[ROWS:])
 
@@ -219,7 +228,7 @@ def test_a_quantile_speaks_where_growth_is_foreseen_and_peaks_are_not_near() -> 
         place = (step + 3 * rows) % 36
         used: Floats = 0.1 * 1.1**place * np.asarray(np.exp(random.normal(0.0, 0.01, count)))
         speaking.see(rows, used, np.full(count, NAN), np.full(count, NAN))
-        speaking.turn(raw, now)
+        speaking.turn(raw, np.zeros(count), now)
         if speaking.is_fit_due(now) and not fitted:
             speaking.fitted(speaking.lessons.copy().fit(), now)
             fitted = speaking.models is not None
