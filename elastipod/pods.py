@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from elastipod.quantities import NOTHING, Resources
+from elastipod.selectors import LabelSelector, Requirement
 
 OWN_PREFIX: Final = "elastipod.io/"
 """The prefix of our own annotations and labels."""
@@ -151,6 +152,24 @@ class Toleration(Struct, frozen=True, gc=False):
     effect: str = ""
 
 
+class Apart(Struct, frozen=True, gc=False):
+    """One term of a pod's required anti-affinity."""
+
+    selector: LabelSelector
+    namespaces: tuple[str, ...] = ()
+    """Its own where there are none."""
+
+
+class Affinity(Struct, frozen=True, gc=False):
+    """What a pod requires of its node and its neighbours."""
+
+    nodes: tuple[tuple[Requirement, ...], ...] | None = None
+    """Terms, one of which the node's labels must satisfy; None where any node will do."""
+    apart: tuple[Apart, ...] = ()
+    has_more: bool = False
+    """Whether it requires what we do not weigh: other pods near it, an even spread, zones of its own."""
+
+
 class Taint(Struct, frozen=True, gc=False):
     """What keeps pods off a node."""
 
@@ -193,6 +212,7 @@ class Pod(Struct, frozen=True, gc=False):
     overhead: Resources = NOTHING
     node_selector: dict[str, str] = {}
     tolerations: tuple[Toleration, ...] = ()
+    affinity: Affinity = Affinity()
     containers: tuple[Container, ...] = ()
     resize_pending: ResizeCondition | None = None
     resize_in_progress: ResizeCondition | None = None

@@ -1,14 +1,13 @@
 """What is reserved, used and recommended, in cores, bytes and money.
 
 Owns the arithmetic and the three numbers that are kept apart: *waste* (reserved above what is recommended), *applied*
-(reserved before less reserved now) and *realisable* (nodes that would be empty, the only one that lowers a bill).
+(reserved before less reserved now) and *realisable* (nodes that would be empty, packing.py's matter).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from elastipod.fit import desired, pod_sum
-from elastipod.pods import Container, ContainerKind, Node, Pod, Workload
+from elastipod.pods import Container, ContainerKind, Pod, Workload
 from elastipod.quantities import Resources
 
 HOURS_A_MONTH = 730.0
@@ -103,34 +102,6 @@ def savings(
                 saving += _container(pod, container, workload, recommended, used, before)
         found[workload] = found[workload] + saving if workload in found else saving
     return [found[workload] for workload in sorted(found)]
-
-
-def nodes_to_spare(nodes: Sequence[Node], pods: Iterable[Pod], sizes: Mapping[str, Resources]) -> int:
-    """How many nodes would be empty if all pods had these sizes and were packed anew, largest first.
-
-    `sizes` is by pod (`namespace/name`); others keep theirs. Pods of DaemonSets (which every node has) stay where they
-    are. An estimate: affinities are not looked at, and 0 where the packing needs more nodes than there are.
-    """
-    free = [Resources(node.allocatable.cpu, node.allocatable.memory) for node in nodes]
-    place = {node.name: number for number, node in enumerate(nodes)}
-    moving: list[Resources] = []
-    for pod in pods:
-        if pod.is_terminal:
-            continue
-        if pod.owner is not None and pod.owner.kind == "DaemonSet" and pod.node_name in place:
-            free[place[pod.node_name]] -= pod_sum(pod, desired)
-        else:
-            moving.append(sizes.get(pod.key) or pod_sum(pod, desired))
-    order = sorted(range(len(free)), key=lambda number: (-free[number].memory, number))
-    taken: set[int] = set()
-    for size in sorted(moving, key=lambda one: (-one.memory, -one.cpu)):
-        fitting = (n for n in order if size.cpu <= free[n].cpu and size.memory <= free[n].memory)
-        number = next(fitting, None)
-        if number is None:
-            return 0
-        free[number] -= size
-        taken.add(number)
-    return len(free) - len(taken)
 
 
 def _container(

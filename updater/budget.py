@@ -12,17 +12,7 @@ from msgspec import Struct
 
 from elastipod.kube.decoding import whole
 from elastipod.reasons import Reason
-
-
-class _Requirement(Struct, frozen=True, gc=False):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class _Selector(Struct, frozen=True, gc=False, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: tuple[_Requirement, ...] | None = None
+from elastipod.selectors import LabelSelector
 
 
 class _Meta(Struct, frozen=True, gc=False, rename="camel"):
@@ -32,7 +22,7 @@ class _Meta(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Spec(Struct, frozen=True, gc=False):
-    selector: _Selector | None = None
+    selector: LabelSelector | None = None
 
 
 class _Status(Struct, frozen=True, gc=False, rename="camel"):
@@ -49,11 +39,7 @@ class DisruptionLimit(Struct, frozen=True, gc=False):
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether it speaks of a pod with these labels (policy/v1: an empty selector speaks of all)."""
         selector = self.spec.selector
-        if namespace != self.metadata.namespace or selector is None:
-            return False
-        return all(labels.get(key) == value for key, value in (selector.match_labels or {}).items()) and all(
-            _holds(one, labels) for one in selector.match_expressions or ()
-        )
+        return namespace == self.metadata.namespace and selector is not None and selector.selects(labels)
 
 
 decode_disruption_limit: Final = whole(DisruptionLimit)
@@ -98,19 +84,3 @@ class DisruptionBudget:
                 message = f"PodDisruptionBudget {limit.metadata.name} allows no disruption now"
                 return Reason.DISRUPTION_BUDGET, message
         return None
-
-
-def _holds(requirement: _Requirement, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(requirement.key), requirement.values or ()
-    match requirement.operator:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            # An operator we do not know is taken to select: better one restart too few.
-            return True

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from elastipod.fit import desired, pod_sum
+from elastipod.placement import may_run
 from elastipod.pods import Pod
 from elastipod.policy import Ceiling
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from updater.fleet import Fleet
 from updater.ledger import lack
-from updater.placement import may_run
 from updater.room import DonorRules, Gift, choose_node, make_room, needs_back
 from updater.sizes import Size, size_of
 from updater.usage import UsageBook

@@ -18,6 +18,8 @@ from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.owners import Owned
 from elastipod.pods import (
     OWN_PREFIX,
+    Affinity,
+    Apart,
     Container,
     ContainerKind,
     Node,
@@ -39,9 +41,11 @@ _MOST_KEPT: Final = 64
 """A longer quantity is not worth a place in a cache."""
 _MOST_KEPT_ENVIRONMENT: Final = 8192
 _SHOWN_OF_ANNOTATION: Final = 256
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _NO_LABELS: Final[dict[str, str]] = {}
 _QOS_CLASSES: Final[dict[str | None, QosClass]] = {one.value: one for one in QosClass}
 
+_affinities: Final = msgspec.json.Decoder(shapes.AffinityShape | None)
 _variables: Final = msgspec.json.Decoder(list[shapes.VariableShape] | None)
 
 
@@ -94,6 +98,7 @@ def pod_row(pod: shapes.PodShape) -> Pod:
             Toleration(one.key or "", one.operator or "Equal", one.value or "", one.effect or "")
             for one in spec.tolerations or ()
         ),
+        affinity=_affinity(spec),
         containers=tuple(containers),
         resize_pending=pending,
         resize_in_progress=progress,
@@ -279,6 +284,32 @@ def _owner(references: list[shapes.OwnerShape] | None) -> OwnerReference | None:
 def _shared_owner(kind: str, name: str, uid: str, api_version: str) -> OwnerReference:
     """One value for all that an owner has: they stand together in a list."""
     return OwnerReference(sys.intern(kind), name, uid, sys.intern(api_version))
+
+
+def _affinity(spec: shapes.PodSpecShape) -> Affinity:
+    has_more = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints or ())
+    return _shared_affinity(bytes(spec.affinity), has_more)
+
+
+@lru_cache(maxsize=1024)
+def _shared_affinity(raw: bytes, has_more: bool) -> Affinity:
+    """One value for the pods of a workload."""
+    found = decoded(_affinities.decode, raw) or shapes.AffinityShape()
+    nodes = found.node_affinity.required if found.node_affinity is not None else None
+    terms = [] if nodes is None else nodes.node_selector_terms or []
+    near = found.pod_affinity is not None and bool(found.pod_affinity.required)
+    apart = found.pod_anti_affinity.required if found.pod_anti_affinity is not None else None
+    return Affinity(
+        None if nodes is None else tuple(one.match_expressions or () for one in terms),
+        tuple(Apart(one.label_selector, one.namespaces or ()) for one in apart or () if one.label_selector is not None),
+        has_more
+        or near
+        or any(one.match_fields for one in terms)
+        or any(
+            one.topology_key != _HOSTNAME or one.namespace_selector is not None or one.match_label_keys
+            for one in apart or ()
+        ),
+    )
 
 
 def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:

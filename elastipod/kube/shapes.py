@@ -7,6 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import ResourceList
+from elastipod.selectors import LabelSelector, Requirement
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Json(Struct, rename="camel", gc=False, frozen=True):
@@ -77,6 +80,41 @@ class ContainerSpecShape(Json, frozen=True):
     liveness_probe: ProbeShape | None = None
 
 
+class NodeTermShape(Json, frozen=True):
+    match_expressions: tuple[Requirement, ...] | None = None
+    match_fields: tuple[Requirement, ...] | None = None
+
+
+class NodeTermsShape(Json, frozen=True):
+    node_selector_terms: list[NodeTermShape] | None = None
+
+
+class NodeAffinityShape(Json, frozen=True):
+    required: NodeTermsShape | None = msgspec.field(name=_REQUIRED, default=None)
+
+
+class PodTermShape(Json, frozen=True):
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class PodAffinityShape(Json, frozen=True):
+    required: list[PodTermShape] | None = msgspec.field(name=_REQUIRED, default=None)
+
+
+class AffinityShape(Json, frozen=True):
+    node_affinity: NodeAffinityShape | None = None
+    pod_affinity: PodAffinityShape | None = None
+    pod_anti_affinity: PodAffinityShape | None = None
+
+
+class SpreadShape(Json, frozen=True):
+    when_unsatisfiable: str = ""
+
+
 class TolerationShape(Json, frozen=True):
     key: str | None = None
     operator: str | None = None
@@ -97,6 +135,9 @@ class PodSpecShape(Json, frozen=True):
     preemption_policy: str | None = None
     node_selector: dict[str, str] | None = None
     tolerations: list[TolerationShape] | None = None
+    affinity: msgspec.Raw = msgspec.Raw(b"null")
+    """An AffinityShape, as bytes."""
+    topology_spread_constraints: list[SpreadShape] | None = None
     overhead: ResourceList | None = None
     resources: RequirementsShape | None = None
     host_network: bool | None = None

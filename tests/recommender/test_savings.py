@@ -2,9 +2,9 @@
 
 import pytest
 
-from elastipod.pods import Container, ContainerKind, Node, OwnerReference, Pod, Workload
+from elastipod.pods import Container, ContainerKind, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
-from recommender.savings import Amount, Prices, nodes_to_spare, savings
+from recommender.savings import Amount, Prices, savings
 
 MI, GI = 1024**2, 1024**3
 WEB = Workload("ns", "Deployment", "web")
@@ -49,17 +49,3 @@ def test_pods_that_are_over_reserve_nothing() -> None:
 
 def test_a_month_of_a_core_and_a_gibibyte_costs_what_the_prices_say() -> None:
     assert Prices().per_month(Amount(1.0, GI)) == pytest.approx(730 * (0.031611 + 0.004237))
-
-
-def test_only_nodes_that_would_be_empty_are_realisable() -> None:
-    nodes = [Node(f"n{number}", allocatable=Resources(4000, 4 * GI)) for number in (1, 2, 3)]
-    pods = [pod(name, 1000, 3 * GI) for name in ("a", "b", "c")]
-    assert nodes_to_spare(nodes, pods, {}) == 0
-    assert nodes_to_spare(nodes, pods, {f"ns/{name}": Resources(1000, GI) for name in "abc"}) == 2
-
-
-def test_daemons_stay_where_they_are() -> None:
-    nodes = [Node(f"n{number}", allocatable=Resources(4000, 4 * GI)) for number in (1, 2)]
-    pods = [pod("daemon", 1000, 2 * GI, kind="DaemonSet"), pod("a", 100, 3 * GI)]
-    assert nodes_to_spare(nodes, pods, {}) == 1
-    assert nodes_to_spare(nodes, [*pods, pod("b", 100, 3 * GI)], {}) == 0

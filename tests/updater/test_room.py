@@ -2,12 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod.fit import reserved
+from elastipod.placement import may_run
 from elastipod.pods import Pod
 from elastipod.quantities import Resources
 from tests.updater.build import NOW, Mi, amounts, container, node, pod, size, usage
 from updater.grants import Grant
 from updater.ledger import Ledger, fits
-from updater.placement import may_run
 from updater.precheck import growth, requests_with
 from updater.room import DonorRules, make_room, needs_back
 from updater.shape import qos_class, with_sizes

@@ -1,0 +1,132 @@
+"""Only nodes that could really be emptied are counted."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastipod.fit import desired, pod_sum
+from elastipod.placement import keep_apart, may_run
+from elastipod.pods import Affinity, Apart, Container, Node, OwnerReference, Pod, Taint, Toleration
+from elastipod.quantities import Resources
+from elastipod.selectors import LabelSelector, Requirement
+from recommender.packing import spare_nodes
+
+GI = 1024**3
+OWNER = OwnerReference("ReplicaSet", "web-1", "u")
+DAEMON = OwnerReference("DaemonSet", "agent", "d")
+
+
+def node(name: str, cpu: int = 4000, memory: int = 4 * GI, **more: Any) -> Node:
+    return Node(name, allocatable=Resources(cpu, memory), **more)
+
+
+def pod(name: str, at: str, cpu: int = 1000, memory: int = GI, **more: Any) -> Pod:
+    sized = Container("app", requests=Resources(cpu, memory))
+    return Pod(
+        "ns", name, name, **{"phase": "Running", "node_name": at, "owner": OWNER, "containers": (sized,), **more}
+    )
+
+
+NODES = [node(name) for name in ("n1", "n2", "n3")]
+LARGE = [pod(name, f"n{number}", memory=3 * GI) for number, name in enumerate("abc", 1)]
+
+
+def test_pods_that_need_less_empty_nodes() -> None:
+    assert spare_nodes(NODES, LARGE, {}) == []
+    assert spare_nodes(NODES, LARGE, {one.key: Resources(1000, GI) for one in LARGE}) == ["n1", "n2"]
+
+
+def test_both_resources_count() -> None:
+    assert spare_nodes(NODES, [pod(name, f"n{number}", cpu=3000) for number, name in enumerate("abc", 1)], {}) == []
+
+
+def test_a_node_that_must_grow_takes_nobody() -> None:
+    pods = [pod("a", "n1"), pod("b", "n2")]
+    assert spare_nodes(NODES[:2], pods, {"ns/a": Resources(4500, GI)}) == []
+
+
+def test_daemons_end_with_their_node_and_take_room_on_every_other() -> None:
+    daemons = [pod(f"agent-{name}", name, 100, 2 * GI, owner=DAEMON) for name in ("n1", "n2")]
+    assert spare_nodes(NODES[:2], [*daemons, pod("a", "n1", 100, 2 * GI)], {}) == ["n2"]
+    full = [pod(one, at, 100, 2 * GI) for one, at in (("a", "n1"), ("b", "n2"))]
+    assert spare_nodes(NODES[:2], [*daemons, *full], {}) == []
+
+
+SMALL = [pod("a", "n1", 100, GI), pod("b", "n2", 100, GI)]
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"owner": None},
+        {"node_selector": {"disk": "ssd"}},
+        {"affinity": Affinity(nodes=((Requirement("disk", "In", ("ssd",)),),))},
+        {"affinity": Affinity(apart=(Apart(LabelSelector({"app": "b"})),))},
+        {"affinity": Affinity(has_more=True)},
+    ],
+)
+def test_a_pod_that_may_not_go_keeps_its_node(moved: dict[str, Any]) -> None:
+    bound = [pod("a", "n1", 100, GI, **moved), pod("b", "n2", 2000, GI, labels={"app": "b"}, owner=None)]
+    assert spare_nodes(NODES[:2], [pod("a", "n1", 100, GI), bound[1]], {}) == ["n1"]
+    assert spare_nodes(NODES[:2], bound, {}) == []
+
+
+def test_a_pod_that_no_budget_lets_go_keeps_its_node() -> None:
+    assert spare_nodes(NODES[:2], SMALL, {}, is_protected=lambda one: one.name == "a") == ["n2"]
+    assert spare_nodes(NODES[:2], SMALL, {}, is_protected=lambda _: True) == []
+
+
+def test_taints_counts_and_closed_nodes_are_heeded() -> None:
+    tainted = [node("n1"), node("n2", taints=(Taint("gpu", "NoSchedule", "yes"),))]
+    alone = [pod("a", "n1", 100, GI), pod("b", "n2", 100, GI, owner=None)]
+    assert spare_nodes(tainted, alone, {}) == []
+    willing = [pod("a", "n1", 100, GI, tolerations=(Toleration("gpu", "Exists"),)), alone[1]]
+    assert spare_nodes(tainted, willing, {}) == ["n1"]
+    assert spare_nodes([node("n1"), node("n2", allocatable_pods=1)], alone, {}) == []
+    assert spare_nodes([node("n1"), node("n2", is_unschedulable=True)], SMALL, {}) == []
+    assert spare_nodes([node("n1"), node("n2", is_ready=False)], SMALL, {}) == []
+
+
+def test_of_nodes_equally_full_the_dearest_is_emptied_first() -> None:
+    assert spare_nodes(NODES[:2], SMALL, {}, worth=lambda one: {"n1": 1.0, "n2": 2.0}[one.name]) == ["n2"]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(0, 14))
+def test_what_is_moved_has_a_place(seed: int, nodes: int, pods: int) -> None:
+    drawn = random.Random(seed)
+    there = [
+        node(
+            f"n{number}", drawn.randint(1, 8) * 500, drawn.randint(1, 8) * GI // 2, allocatable_pods=drawn.randint(1, 9)
+        )
+        for number in range(nodes)
+    ]
+    apart = Affinity(apart=(Apart(LabelSelector({"app": "x"})),))
+    running = [
+        pod(
+            f"p{number}",
+            f"n{drawn.randrange(nodes)}",
+            drawn.randint(0, 1000),
+            drawn.randint(0, GI),
+            labels={"app": drawn.choice("xy")},
+            affinity=drawn.choice((apart, Affinity())),
+        )
+        for number in range(pods)
+    ]
+    spared = set(spare_nodes(there, running, {}))
+    # What must go can not need more than is free on those that stay, and no pod is larger than all of them.
+    stay = [one for one in there if one.name not in spared]
+    going = [one for one in running if one.node_name in spared]
+    for of in (lambda amount: amount.cpu, lambda amount: amount.memory):
+        free = 0
+        for one in stay:
+            used = sum(of(pod_sum(each, desired)) for each in running if each.node_name == one.name)
+            free += max(of(one.allocatable) - used, 0)
+        assert sum(of(pod_sum(each, desired)) for each in going) <= free
+    for each in going:
+        assert any(may_run(each, one, 0) for one in stay)
+    if len(stay) == 1:
+        together = [*going, *(one for one in running if one.node_name == stay[0].name)]
+        assert not any(keep_apart(one, [each for each in together if each is not one]) for one in going)
