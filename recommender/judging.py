@@ -233,8 +233,7 @@ class Judgement:
 
     def _short_runs(self, target: Workload) -> str:
         longest = self._members.longest_run_seconds(target)
-        # A rate takes two samples.
-        is_short = longest is not None and longest < 2 * self._settings.metrics_resolution_seconds
+        is_short = longest is not None and longest < self._settings.shortest_seen_seconds
         return f"runs of {longest:.0f} s at most" if is_short else ""
 
     def _rows(self, target: Workload) -> list[int]:

@@ -122,9 +122,7 @@ class RecommenderSettings:
             raise ValueError("oom_bump_ratio must be at least 1")
         sources = self.usage_sources
         if not set(sources) <= set(_SOURCES) or len(set(sources)) != len(sources):
-            raise ValueError(
-                f"usage_source is {self.usage_source!r}; it can be {', '.join(_SOURCES)}, or several of them with commas"
-            )
+            raise ValueError(f"usage_source is {self.usage_source!r}; it can be {', '.join(_SOURCES)}, or several")
         if "prometheus" in sources and not self.prometheus_url:
             raise ValueError("usage_source names prometheus, which needs prometheus_url")
         if not 60 <= self.history_resolution_seconds <= 3600:
@@ -138,6 +136,12 @@ class RecommenderSettings:
     def usage_sources(self) -> tuple[str, ...]:
         """What usage_source names, in its order."""
         return tuple(name.strip() for name in self.usage_source.split(","))
+
+    @property
+    def shortest_seen_seconds(self) -> float:
+        """A run that lasts so long is seen, however soon it is over."""
+        # A rate takes two samples; actuators count a run from its start, and read it every few seconds.
+        return 20.0 if self.usage_sources[0] == "actuators" else 2 * self.metrics_resolution_seconds
 
     @property
     def history_seconds(self) -> float:
