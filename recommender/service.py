@@ -178,23 +178,22 @@ class Recommender:
     async def _load(self, now: float) -> list[Claim]:
         """Look for saved histories of claims that are new to us; until that succeeds no advice for them."""
         fresh = self.recommendations.unloaded()
-        if not fresh:
-            return []
+        loaded: list[Claim] = []
         try:
-            found = await self._store.load(fresh, now)
+            if fresh:
+                async for claim, saved in self._store.load(fresh, now):
+                    self.recommendations.loaded(
+                        claim.key, saved.histories, saved.unusable, keeps_status=not saved.is_of_other_workload
+                    )
+                    if claim.target is not None:
+                        self._saving.loaded(claim.target, saved.histories)
+                    loaded.append(claim)
         except KubeError as error:
-            log.warning("saved history can not be read, so the claims wait", claims=len(fresh), error=str(error))
-            self.recommendations.mark(claim.key for claim in fresh)
+            waiting = self.recommendations.unloaded_keys()
+            log.warning("saved history can not be read, so the claims wait", claims=len(waiting), error=str(error))
+            self.recommendations.mark(waiting)
             self._failed.set()
-            return []
-        for claim in fresh:
-            saved = found[claim.key]
-            self.recommendations.loaded(
-                claim.key, saved.histories, saved.unusable, keeps_status=not saved.is_of_other_workload
-            )
-            if claim.target is not None:
-                self._saving.loaded(claim.target, saved.histories)
-        return fresh
+        return loaded
 
     def _take_pods(self, loaded: list[Claim], now: float) -> int:
         """Kills first, while what their pods had used is still at hand; then the pods as they are now. New kills."""

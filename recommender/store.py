@@ -4,7 +4,8 @@ Owns reading, writing and clearing away. What stands in them is checkpoints.py's
 Invariant: nothing is written over that was not read. A backup may be restored at any time.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,8 +13,9 @@ import msgspec
 
 from elastipod.api import Checkpoint, ObjectMeta
 from elastipod.kube.connection import Connection, PatchType
+from elastipod.kube.decoding import raw_page
 from elastipod.kube.errors import Conflict, NotFound
-from elastipod.kube.listing import list_raw
+from elastipod.kube.listing import list_pages, list_raw
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
 from elastipod.pods import Workload
 from elastipod.telemetry import get_logger
@@ -72,20 +74,32 @@ class CheckpointStore:
         self._seen: dict[tuple[str, str], _Seen] = {}
         self._orphans: set[tuple[str, str, str]] = set()
 
-    async def load(self, claims: list[Claim], now: float) -> dict[str, Saved]:
-        """The saved histories of claims, by the claims' keys. Raises KubeError: nothing is known then."""
-        namespaces = {claim.namespace for claim in claims}
-        one = next(iter(namespaces)) if len(namespaces) == 1 else self._settings.namespace
-        try:
-            found = await list_raw(self._connection, CHECKPOINTS, namespace=one or None)
-        except NotFound:
-            log.warning("the cluster has no checkpoints, so history is kept in memory only")
-            return {claim.key: Saved() for claim in claims}
+    async def load(self, claims: list[Claim], now: float) -> AsyncGenerator[tuple[Claim, Saved], None]:
+        """The saved histories of claims, a namespace's as soon as the list has gone past it: all at once are too many.
+
+        Raises KubeError: nothing is known of those that were not given yet. What comes out of order is found when it is
+        about to be written over.
+        """
+        of_namespace: dict[str, list[Claim]] = {}
+        for claim in claims:
+            of_namespace.setdefault(claim.namespace, []).append(claim)
+        one = next(iter(of_namespace)) if len(of_namespace) == 1 else self._settings.namespace
+        ahead = deque(sorted(of_namespace, key=_place))
         saved = {claim.key: Saved() for claim in claims}
         targets = {claim.key: claim.target for claim in claims}
-        for raw in found.items:
-            self._read(raw, saved, targets, now)
-        return saved
+        try:
+            async for page in list_pages(self._connection, CHECKPOINTS, raw_page, namespace=one or None):
+                last = ""
+                for raw in page.items:
+                    last = self._read(raw, saved, targets, now) or last
+                while ahead and _place(ahead[0]) < _place(last):
+                    for claim in of_namespace[ahead.popleft()]:
+                        yield claim, saved.pop(claim.key)
+        except NotFound:
+            log.warning("the cluster has no checkpoints, so history is kept in memory only")
+        for namespace in ahead:
+            for claim in of_namespace[namespace]:
+                yield claim, saved.pop(claim.key)
 
     async def read(self, claim: Claim, container: str, now: float) -> ContainerHistory | None:
         """The history that is saved of one container now; None where it is of no use. Raises KubeError."""
@@ -100,11 +114,12 @@ class CheckpointStore:
             self._note(meta)
         return saved.histories.get(container)
 
-    def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], targets: dict[str, Workload | None], now: float) -> None:
+    def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], targets: dict[str, Workload | None], now: float) -> str:
+        """Take a checkpoint to those it is for; its namespace."""
         try:
             meta = _named.decode(raw).metadata
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return
+            return ""
         try:
             checkpoint = _checkpoints.decode(raw)
             key = f"{meta.namespace}/{checkpoint.spec.vpa_object_name}"
@@ -125,6 +140,7 @@ class CheckpointStore:
                     one.unusable[meta.name.removeprefix(f"{name}-")] = f"checkpoint {meta.name}: {error}"
             kind = "unusable" if isinstance(error, UnusableHistory) else "unreadable"
             log.warning("checkpoint set aside", namespace=meta.namespace, name=meta.name, kind=kind, error=str(error))
+        return meta.namespace
 
     def _note(self, meta: ObjectMeta) -> None:
         self._seen[meta.namespace, meta.name] = _Seen(meta.resource_version, meta.annotations is not None)
@@ -214,6 +230,11 @@ class CheckpointStore:
             finally:
                 self._seen.pop((space, name), None)
         return deleted
+
+
+def _place(namespace: str) -> str:
+    """Where a namespace comes in a list: its objects' keys go on with a slash."""
+    return f"{namespace}/"
 
 
 def _metas(items: Iterable[msgspec.Raw]) -> list[ObjectMeta]:
