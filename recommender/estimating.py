@@ -24,6 +24,8 @@ class Estimating:
 
     def __init__(self, settings: RecommenderSettings, history: History) -> None:
         self.speaking = Speaking()
+        self.raw: Estimates | None = None
+        """What the histogram says of every row: what a checkpoint would recommend."""
         self.turned: Ints = np.zeros(0, dtype=np.int64)
         """Rows whose speaker came or went at the last look."""
         self._settings = settings
@@ -58,7 +60,7 @@ class Estimating:
 
     def estimates(self, now: float) -> Estimates:
         """The recommendation for every row, before any policy."""
-        raw = estimate(self._history, self._settings)
+        self.raw = raw = estimate(self._history, self._settings)
         self.turned = self.speaking.turn(raw, self._history.oom_floor, now)
         found = self.speaking.spoken(raw)
         if found is not raw:

@@ -94,7 +94,7 @@ class Saving:
         saved_until, heard_at = self._saved_until[:size], history.last_sample_at[:size]
         is_saved = np.isfinite(saved_until)
         is_urgent = np.zeros(size, dtype=bool)
-        if (estimates := self._known.judgement.estimates) is not None:
+        if (estimates := self._known.estimating.raw) is not None:
             is_urgent = is_saved & self._recommends.moved(estimates, self._known.members.requests())
         is_urgent[[row for key in self._due if (row := history.row(key)) is not None]] = True
         # Each row has its time in an interval, so that they are spread over one.
@@ -127,7 +127,7 @@ class Saving:
 
     def _note_saved(self, rows: Ints) -> None:
         """What is saved of these rows recommends what is recommended now."""
-        if (estimates := self._known.judgement.estimates) is not None:
+        if (estimates := self._known.estimating.raw) is not None:
             self._recommends.write(estimates, rows[rows < len(estimates.confidence)])
 
     async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
