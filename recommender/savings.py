@@ -10,22 +10,6 @@ from dataclasses import dataclass
 from elastipod.pods import Container, ContainerKind, Pod, Workload
 from elastipod.quantities import Resources
 
-HOURS_A_MONTH = 730.0
-_GIB = 1024.0**3
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Money for an hour; the defaults are OpenCost's for on-demand machines."""
-
-    core_hour: float = 0.031611
-    gib_hour: float = 0.004237
-    currency: str = "USD"
-
-    def per_month(self, amount: "Amount") -> float:
-        """What an amount costs in a month of 730 hours."""
-        return HOURS_A_MONTH * (amount.cores * self.core_hour + amount.memory_bytes / _GIB * self.gib_hour)
-
 
 @dataclass(frozen=True, slots=True)
 class Amount:

@@ -86,11 +86,11 @@ def play_all(
     from rich.console import Console
     from rich.progress import Progress
 
+    from recommender.prices import ON_DEMAND
     from recommender.ranges import Resource
     from recommender.replay.comparing import RULES, outcomes, row
     from recommender.replay.scoring import summary
     from recommender.replay.series import side_by_side
-    from recommender.savings import Prices
 
     rows: list[dict[str, Any]] = []
     jobs: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ def play_all(
                     task = progress.add_task(f"{one.name} {resource}", total=len(rules))
                     lines = []
                     for outcome in outcomes(panel, resource, rules):
-                        rows.append(row(one.name, resource, outcome.rule, summary([outcome.scores]), Prices()))
+                        rows.append(row(one.name, resource, outcome.rule, summary([outcome.scores]), ON_DEMAND))
                         lines.append((outcome.rule, outcome.request.allocated))
                         progress.advance(task)
                     pictures.append(_picture(one.name, resource, panel, lines))

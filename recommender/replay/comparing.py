@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Final
 
-from recommender.estimators.candidates import CALM
+from recommender.estimators.candidates import CALM, NO_MORE_KILLS
 from recommender.estimators.peaks import DAY, HOUR
 from recommender.estimators.quantile import QUANTILES
+from recommender.prices import Prices
 from recommender.ranges import Resource
 from recommender.replay import ours, peers
 from recommender.replay.playing import Played, UpdateRule, play
 from recommender.replay.scoring import Scores, Summary, score
 from recommender.replay.series import Panel
-from recommender.savings import Prices
 
 _GIB: Final = 1024.0**3
 _QUANTILE_BAND: Final = 0.1
@@ -41,6 +41,7 @@ RULES: Final[dict[Resource, dict[str, str]]] = {
         "peak-24h": "peak of the last day +5 %",
         "peaks": "peak of the last hour +2 %, restart guard",
         "auto": "admitted: peaks, a kill weighed against size",
+        "calm": "admitted: peaks that kill no more than the histogram",
         "apart": "request apart from limit: last hour +2 %; last week +30 %",
         "oracle-24h": "who knows the next day",
     },
@@ -77,6 +78,8 @@ def _memory(panel: Panel, rules: Sequence[str]) -> Iterator[tuple[str, Played, P
                 yield rule, ours.memory_guarded(panel), None
             case "auto":
                 yield rule, ours.memory(panel, histogram), None
+            case "calm":
+                yield rule, ours.memory(panel, histogram, NO_MORE_KILLS), None
             case "apart":
                 yield rule, *ours.memory_apart(panel)
             case "oracle-24h":

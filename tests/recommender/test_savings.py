@@ -1,10 +1,8 @@
 """Waste, applied and realisable, kept apart."""
 
-import pytest
-
 from elastipod.pods import Container, ContainerKind, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
-from recommender.savings import Amount, Prices, savings
+from recommender.savings import Amount, savings
 
 MI, GI = 1024**2, 1024**3
 WEB = Workload("ns", "Deployment", "web")
@@ -45,7 +43,3 @@ def test_applied_is_what_is_reserved_less_than_before() -> None:
 
 def test_pods_that_are_over_reserve_nothing() -> None:
     assert savings([(pod("a", 500, GI, phase="Succeeded"), WEB)], {}, {}, {}) == []
-
-
-def test_a_month_of_a_core_and_a_gibibyte_costs_what_the_prices_say() -> None:
-    assert Prices().per_month(Amount(1.0, GI)) == pytest.approx(730 * (0.031611 + 0.004237))

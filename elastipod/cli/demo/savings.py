@@ -5,7 +5,8 @@ Owns adding up the acts' facts. Prices are the recommender's.
 
 from typing import Any, Final
 
-from recommender.savings import Amount, Prices
+from recommender.prices import ON_DEMAND
+from recommender.savings import Amount
 
 _GIB: Final = 1024.0**3
 
@@ -15,8 +16,8 @@ def saved(facts: dict[str, Any]) -> dict[str, Any]:
     service = facts.get("b", {})
     before = Amount(service.get("cpu_request_before", 0) / 1000, service.get("memory_request_before", 0))
     after = Amount(service.get("cpu_request_after", 0) / 1000, service.get("memory_request_after", 0))
-    gained, prices = before - after, Prices()
-    month = prices.per_month(gained)
+    gained, prices = before - after, ON_DEMAND
+    month = prices.per_month(gained.cores, gained.memory_bytes)
     alone = facts.get("a", {}).get("without_elastipod", {})
     rescued = facts.get("a", {}).get("with_elastipod", {})
     return {

@@ -1,0 +1,182 @@
+"""What a core and a GiB cost for an hour, node by node.
+
+Owns the price table (CSV), which of its rows holds for a node, and what holds where none does: OpenCost's published
+defaults (configs/default.json, on-demand and spot). What amounts they are multiplied with is savings.py's matter.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from elastipod.pods import Node
+
+HOURS_A_MONTH: Final = 730.0
+_GIB: Final = 1024.0**3
+_INSTANCE_TYPES: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_REGIONS: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+_CAPACITY_TYPES: Final = (
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "cloud.google.com/gke-provisioning",
+    "kubernetes.azure.com/scalesetpriority",
+    "node.kubernetes.io/lifecycle",
+)
+_IS_SPOT: Final = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
+_SPOT: Final = ("spot", "preemptible")
+_SELECTING: Final = ("instance_type", "capacity_type", "region")
+_PRICING: Final = ("core_hour", "gib_hour")
+_COLUMNS: Final = (*_SELECTING, *_PRICING, "currency")
+_CURRENCY: Final = re.compile(r"[A-Z]{3}")
+_MOST_ROWS: Final = 100_000
+_MOST: Final = 1e6
+
+
+class PriceError(ValueError):
+    """A price table that can not be used; the message names the line and the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Money for an hour."""
+
+    core_hour: float
+    gib_hour: float
+    currency: str = "USD"
+    source: str = ""
+    """Where they come from, for people."""
+
+    def per_hour(self, cores: float, memory_bytes: float) -> float:
+        return cores * self.core_hour + memory_bytes / _GIB * self.gib_hour
+
+    def per_month(self, cores: float, memory_bytes: float) -> float:
+        """For a month of 730 hours."""
+        return HOURS_A_MONTH * self.per_hour(cores, memory_bytes)
+
+
+ON_DEMAND: Final = Prices(0.031611, 0.004237, "USD", "OpenCost's default, on demand")
+SPOT: Final = Prices(0.006655, 0.000892, "USD", "OpenCost's default, spot")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """What a node's price depends on; empty where its labels do not say."""
+
+    instance_type: str = ""
+    capacity_type: str = ""
+    region: str = ""
+
+
+def class_of(node: Node) -> NodeClass:
+    """By the labels that clouds and autoscalers set; capacity types in lower case."""
+    capacity = _first(node.labels, _CAPACITY_TYPES).lower()
+    if any(node.labels.get(one) == "true" for one in _IS_SPOT):
+        capacity = "spot"
+    return NodeClass(_first(node.labels, _INSTANCE_TYPES), capacity, _first(node.labels, _REGIONS))
+
+
+class PriceTable:
+    """Prices by class of node: the row that says most holds, instance type before region before capacity type."""
+
+    def __init__(self, rows: Mapping[NodeClass, Prices] | None = None) -> None:
+        """An empty field of a row's class stands for any."""
+        self._rows = dict(rows or {})
+        self.currency = next((one.currency for one in self._rows.values()), ON_DEMAND.currency)
+
+    def of(self, node: Node) -> Prices:
+        """What holds for a node."""
+        known = class_of(node)
+        for instance in dict.fromkeys((known.instance_type, "")):
+            for region in dict.fromkeys((known.region, "")):
+                for capacity in dict.fromkeys((known.capacity_type, "")):
+                    found = self._rows.get(NodeClass(instance, capacity, region))
+                    if found is not None:
+                        return found
+        return self.default(is_spot=known.capacity_type in _SPOT)
+
+    def default(self, *, is_spot: bool = False) -> Prices:
+        """What holds for a node that no row speaks of, and where no node is known.
+
+        Raises PriceError where the table has another currency than the defaults and no row for all nodes.
+        """
+        found = self._rows.get(NodeClass())
+        if found is not None:
+            return found
+        if self.currency != ON_DEMAND.currency:
+            raise PriceError(
+                f"the price table is in {self.currency} and has no row for all other nodes: add one with empty "
+                f"{', '.join(_SELECTING)}"
+            )
+        return SPOT if is_spot else ON_DEMAND
+
+
+def read_prices(text: str, where: str = "the price table") -> PriceTable:
+    """A table as CSV with a header; columns that select may be left out or empty. Raises PriceError."""
+    lines = csv.reader(io.StringIO(text), strict=True)
+    try:
+        header = next((line for line in lines if line), None)
+        if header is None:
+            raise PriceError(f"{where} is empty: the first line names the columns {', '.join(_COLUMNS)}")
+        columns = [one.strip() for one in header]
+        _check_columns(columns, where)
+        rows: dict[NodeClass, Prices] = {}
+        for line in lines:
+            if not any(one.strip() for one in line):
+                continue
+            at = f"{where}, line {lines.line_num}"
+            if len(line) != len(columns):
+                raise PriceError(f"{at} has {len(line)} fields, the header {len(columns)}")
+            if len(rows) >= _MOST_ROWS:
+                raise PriceError(f"{at}: more than {_MOST_ROWS} rows")
+            fields = dict(zip(columns, (one.strip() for one in line), strict=True))
+            of = NodeClass(
+                fields.get("instance_type", ""), fields.get("capacity_type", "").lower(), fields.get("region", "")
+            )
+            if of in rows:
+                raise PriceError(f"{at} speaks of the same nodes as a line before")
+            rows[of] = Prices(
+                _price(fields, "core_hour", at), _price(fields, "gib_hour", at), _currency(fields, at), at
+            )
+    except csv.Error as error:
+        raise PriceError(f"{where}, line {lines.line_num}: {error}") from None
+    currencies = sorted({one.currency for one in rows.values()})
+    if len(currencies) > 1:
+        raise PriceError(f"{where}, column currency: {' and '.join(currencies)} can not be added up; use one")
+    table = PriceTable(rows)
+    table.default()
+    return table
+
+
+def _check_columns(columns: list[str], where: str) -> None:
+    unknown = [one for one in columns if one not in _COLUMNS]
+    missing = [one for one in _PRICING if one not in columns]
+    if unknown or missing or len(set(columns)) != len(columns):
+        what = f"unknown {', '.join(map(repr, unknown))}" if unknown else f"missing {', '.join(missing)}"
+        if not unknown and not missing:
+            what = "a column stands there twice"
+        raise PriceError(f"{where}, line 1: {what}; the columns are {', '.join(_COLUMNS)}")
+
+
+def _price(fields: Mapping[str, str], column: str, at: str) -> float:
+    text = fields[column]
+    try:
+        price = float(text)
+    except ValueError:
+        price = math.nan
+    if not 0.0 <= price <= _MOST:
+        raise PriceError(f"{at}, column {column}: {text[:40]!r} is no price for an hour; write one such as 0.0316")
+    return price
+
+
+def _currency(fields: Mapping[str, str], at: str) -> str:
+    text = fields.get("currency", "") or ON_DEMAND.currency
+    if not _CURRENCY.fullmatch(text):
+        raise PriceError(f"{at}, column currency: {text[:40]!r} is no currency; write its three letters, such as EUR")
+    return text
+
+
+def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((labels[one] for one in names if labels.get(one)), "")
