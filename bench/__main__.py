@@ -7,7 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("recommender", "history", "upstream", "listing", "updater", "resizes", "admission", "actuator", "simulation")
+NAMES = (
+    "recommender",
+    "growth",
+    "history",
+    "upstream",
+    "listing",
+    "updater",
+    "resizes",
+    "admission",
+    "actuator",
+    "simulation",
+)
 
 
 def main() -> int:
