@@ -92,6 +92,7 @@ class History:
         self._oom: dict[int, OomEvidence] = {}
         self._instances: dict[InstanceKey, int] = {}
         self._free_instances: list[int] = []
+        self._instance_at: list[InstanceKey | None] = []
         self._row_of: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._window_ends = np.zeros(0)
         self._peaks = np.zeros(0)
@@ -180,6 +181,9 @@ class History:
             return place
         place = self._free_instances.pop() if self._free_instances else len(self._instances)
         self._instances[instance] = place
+        if place == len(self._instance_at):
+            self._instance_at.append(None)
+        self._instance_at[place] = instance
         if place >= len(self._peaks):
             more = max(place + 1, len(self._peaks) * 5 // 4 + 64) - len(self._peaks)
             self._row_of = np.pad(self._row_of, (0, more))
@@ -203,6 +207,7 @@ class History:
         place = self._instances.pop(instance, None)
         if place is not None:
             self._free_instances.append(place)
+            self._instance_at[place] = None
 
     def is_new(self, instances: Ints, stamps: Floats) -> NDArray[np.bool_]:
         """Whether samples with these stamps are not those that were counted last."""
@@ -312,24 +317,22 @@ class History:
 
     def export(self, row: int) -> ContainerHistory:
         """A container's history by itself, running windows included."""
-        windows = list(self._saved_windows.get(row, {}).values())
-        windows += self._windows_by_row().get(row, [])
-        return self._export(row, windows)
+        return self.export_many([row])[row]
 
     def export_many(self, rows: Iterable[int]) -> dict[int, ContainerHistory]:
         """Several at once, with one look at the instances."""
-        by_row = self._windows_by_row()
-        return {
-            row: self._export(row, [*self._saved_windows.get(row, {}).values(), *by_row.get(row, [])]) for row in rows
-        }
-
-    def _windows_by_row(self) -> dict[int, list[MemoryWindow]]:
-        found: dict[int, list[MemoryWindow]] = {}
-        for instance, place in self._instances.items():
+        windows: dict[int, list[MemoryWindow]] = {row: list(self._saved_windows.get(row, {}).values()) for row in rows}
+        for instance, place in self._instances_of(list(windows)):
             if not np.isnan(self._peaks[place]):
-                window = MemoryWindow(instance.pod_uid, float(self._window_ends[place]), float(self._peaks[place]))
-                found.setdefault(int(self._row_of[place]), []).append(window)
-        return found
+                windows[int(self._row_of[place])].append(
+                    MemoryWindow(instance.pod_uid, float(self._window_ends[place]), float(self._peaks[place]))
+                )
+        return {row: self._export(row, of_row) for row, of_row in windows.items()}
+
+    def _instances_of(self, rows: list[int]) -> list[tuple[InstanceKey, int]]:
+        """The living instances of rows, and their places."""
+        places = np.flatnonzero(np.isin(self._row_of[: len(self._instance_at)], rows))
+        return [(one, place) for place in places.tolist() if (one := self._instance_at[place]) is not None]
 
     def _export(self, row: int, windows: list[MemoryWindow]) -> ContainerHistory:
         first, last = float(self.first_sample_at[row]), float(self.last_sample_at[row])
@@ -359,11 +362,10 @@ class History:
         self._oom[row] = saved.oom
         self.oom_floor[row] = saved.oom.floor_bytes
         self._saved_windows[row] = {window.pod_uid: window for window in saved.windows}
-        for instance, place in self._instances.items():
-            if self._row_of[place] == row and instance.container == key.container:
-                window = self._saved_windows[row].pop(instance.pod_uid, None)
-                self._window_ends[place] = window.ends_at if window else np.nan
-                self._peaks[place] = window.peak_bytes if window else np.nan
+        for instance, place in self._instances_of([row]):
+            window = self._saved_windows[row].pop(instance.pod_uid, None)
+            self._window_ends[place] = window.ends_at if window else np.nan
+            self._peaks[place] = window.peak_bytes if window else np.nan
 
     def confidence(self) -> Floats:
         """How much CPU history each row has, in confidence intervals of one sample a step; 0 where there is none."""
