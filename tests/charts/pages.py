@@ -31,6 +31,7 @@ SETTINGS: Final[dict[str, type[Any]]] = {
 }
 SET_BY_THE_CHART: Final = frozenset(
     {
+        "actuators_namespace",
         "canary_namespace",
         "certificate_folder",
         "cgroup_parent",

@@ -40,6 +40,11 @@ CASES: dict[str, Json] = {
     "no capability": {"actuator": {"sysNice": False}},
     "cert-manager": {"admission": {"certificate": {"source": "certManager"}}},
     "own certificate": {"admission": {"certificate": {"source": "secret", "secretName": "own", "caBundle": "PEM"}}},
+    "usage from actuators": {
+        "recommender": {"settings": {"usageSource": "actuators,metrics"}},
+        "networkPolicy": {"enabled": True, "metricsFrom": [{"podSelector": {}}]},
+        "actuator": {"cgroup": {"version": "v1"}},
+    },
     "pod monitor": {"metrics": {"podMonitor": {"enabled": True}}, "networkPolicy": {"enabled": True}},
     "service monitor": {"metrics": {"serviceMonitor": {"enabled": True}}},
     "user namespaces": {"userNamespaces": True},

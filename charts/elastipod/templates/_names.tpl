@@ -50,6 +50,13 @@
 {{ default (list .Release.Namespace) .Values.namespaces | toJson }}
 {{- end -}}
 
+{{/* Whether the recommender reads usage from the actuators. */}}
+{{- define "elastipod.readsActuators" -}}
+{{- if and .Values.recommender.enabled (has "actuators" (splitList "," (.Values.recommender.settings.usageSource | default "" | nospace))) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* Takes (list root component). */}}
 {{- define "elastipod.selectorLabels" -}}
 {{- $root := first . -}}

@@ -63,6 +63,10 @@ affinity:
 {{- $_ := set $settings "certificateFolder" "/etc/elastipod/tls" -}}
 {{- $_ := set $settings "canaryNamespace" $root.Release.Namespace -}}
 {{- end -}}
+{{- if include "elastipod.readsActuators" $root -}}
+{{- if eq $component "recommender" -}}{{- $_ := set $settings "actuatorsNamespace" (include "elastipod.nodeNamespace" $root) -}}{{- end -}}
+{{- if eq $component "actuator" -}}{{- $_ := set $settings "sampleSeconds" 10 -}}{{- end -}}
+{{- end -}}
 {{- if eq $component "actuator" -}}
 {{- $_ := set $settings "stateFolder" "/state/actuator" -}}
 {{- $_ := set $settings "cgroupRoot" "/host/cgroup" -}}
