@@ -80,7 +80,7 @@ class Reason(StrEnum):
     NO_BETTER_ESTIMATOR = "NoBetterEstimator", "none would have reserved less than the histogram and done no more harm"
     TOO_LITTLE_RECORD = "TooLittleRecord", "there is less than a day's record of what other estimators would have done"
     NO_ELASTIC_POLICY = "NoElasticPolicy", "no ElasticPolicy speaks of the workload, so VPA's rule holds"
-    HISTOGRAM_STATED = "HistogramStated", "the ElasticPolicy says Histogram"
+    HISTOGRAM_STATED = "HistogramStated", "the ElasticPolicy or the recommender's settings say Histogram"
     SIZED_FOR_LONG = "SizedForLong", "sizes do not move while pods run, so each has to hold for long"
 
     # What became of a resize request.

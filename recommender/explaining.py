@@ -10,12 +10,12 @@ from typing import Any, Final
 from elastipod.clock import to_rfc3339
 from elastipod.pods import Workload
 from elastipod.reasons import Reason
+from recommender.banks import Speaker
 from recommender.estimating import Estimating
 from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimates
 from recommender.history import History
 from recommender.ranges import Capped, Resource
-from recommender.speaking import Speaker
 from recommender.stated import Stated
 
 
@@ -87,7 +87,7 @@ _CHANGES: Final = {
     Reason.NO_BETTER_ESTIMATOR: "usage under which another reserves less and does no more harm",
     Reason.TOO_LITTLE_RECORD: "a day of usage",
     Reason.NO_ELASTIC_POLICY: "an ElasticPolicy that selects the workload",
-    Reason.HISTOGRAM_STATED: "spec.estimator: Auto in the ElasticPolicy",
+    Reason.HISTOGRAM_STATED: "spec.estimator: Auto in the ElasticPolicy, or the recommender's setting estimator",
     Reason.SIZED_FOR_LONG: "updateMode InPlace or InPlaceOrRecreate",
 }
 """What would change who speaks."""

@@ -26,10 +26,15 @@ class Fitting:
         if self._running is None and self._speaking.is_fit_due(now):
             self._running = asyncio.create_task(self._fit())
             if not self._in_thread:
-                await asyncio.wait([self._running])
+                await self.finished()
         if self._running is not None and self._running.done():
             running, self._running = self._running, None
             self._speaking.fitted(running.result(), now)
+
+    async def finished(self) -> None:
+        """Wait for the fit that is under way."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
 
     async def _fit(self) -> Models | None:
         lessons = self._speaking.lessons.copy()

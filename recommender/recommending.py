@@ -350,11 +350,15 @@ class Recommendations:
             self.estimating.state(workload, NOTHING_STATED)
             return
         for pod in self.members.pods(workload)[:1]:
-            in_place = all(self._known[key].claim.in_place for key in self.claims_of(workload))
-            is_guaranteed = pod.qos_class is QosClass.GUARANTEED
-            self.estimating.state(
-                workload, stated(workload, pod.labels, policies, in_place=in_place, is_guaranteed=is_guaranteed)
+            found = stated(
+                workload,
+                pod.labels,
+                policies,
+                in_place=all(self._known[key].claim.in_place for key in self.claims_of(workload)),
+                only_histogram=self._settings.estimator == "Histogram",
+                is_guaranteed=pod.qos_class is QosClass.GUARANTEED,
             )
+            self.estimating.state(workload, found)
 
     def _mark(self, keys: Iterable[str]) -> None:
         self._dirty.update(keys)

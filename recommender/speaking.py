@@ -1,40 +1,21 @@
 """Which estimator speaks for a container: the rolling replay, live.
 
-Owns, for the rows that want it, what they used since they were last looked at, the candidates' sizes and records, and
-the size of the one that is admitted. Rows are looked at every five minutes, by banks that take turns, so that a minute
-bears its share. Nothing is stored: after a start the histogram speaks until there is a day's record again. A row that
-is not seen keeps what it has.
+Owns which rows want the best estimator, what they used since they were last looked at, and the models. Rows are looked
+at every five minutes, by banks (banks.py) that take turns, so that a minute bears its share. Nothing is stored: after a
+start the histogram speaks until there is a day's record again. A row that is not seen keeps what it has.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elastipod.reasons import Reason
-from recommender.estimators.admission import HISTOGRAM, Admission
-from recommender.estimators.candidates import (
-    CALM,
-    CPU,
-    MEMORY,
-    NO_MORE_KILLS,
-    STEP,
-    Candidate,
-    CpuCandidates,
-    MemoryCandidates,
-)
+from recommender.banks import ROWS, RULES, Bank, Speaker, quantiles_of
 from recommender.estimators.histogram import Estimate, Estimates
-from recommender.estimators.peaks import DAY, HOUR, MINUTE
-from recommender.estimators.quantile import QUANTILES, Lessons, Models, Table, expected
+from recommender.estimators.peaks import DAY, HOUR
+from recommender.estimators.quantile import Lessons, Models
 from recommender.histogram import Floats, Ints
 from recommender.ranges import Resource
 
-ROWS: Final = 512
-"""So many rows are in a bank."""
-_CANDIDATES: Final = (CPU, MEMORY)
-_RULES: Final = (CALM, NO_MORE_KILLS)
 _FIRST_FIT: Final = 3 * HOUR
 _FULL: Final = 0.95
 _WANTS_MORE: Final = 1.2
@@ -43,35 +24,18 @@ _LEAST_MORE: Final = 1.001
 """What was killed wanted more than it had."""
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """Who speaks for one resource of a container."""
-
-    candidate: Candidate | None
-    """None where the histogram does."""
-    has_record: bool
-    record_days: float
-    histogram: float
-    """What the histogram says; NaN before it was asked."""
-
-    @property
-    def reason(self) -> Reason:
-        """Why it does."""
-        if self.candidate is not None:
-            return Reason.ADMITTED
-        return Reason.NO_BETTER_ESTIMATOR if self.has_record else Reason.TOO_LITTLE_RECORD
-
-
 class Speaking:
     """The rows that want the best estimator, and what speaks for each of their resources."""
 
     def __init__(self) -> None:
-        self._banks: list[_Bank] = []
+        self._banks: list[Bank] = []
         self._places: Ints = np.zeros(0, dtype=np.int64)
         """By row: its place among those of all banks; -1 where it wants nothing."""
         self._rows: Ints = np.zeros(0, dtype=np.int64)
         """By place: its row; -1 for a free one."""
         self._free: list[int] = []
+        self._used = np.full((2, 0), np.nan)
+        """By place: the most CPU and memory since it was last looked at."""
         self.lessons = Lessons()
         self.models: Models | None = None
         self._fit_at: float | None = None
@@ -91,7 +55,8 @@ class Speaking:
             if not self._free:
                 self._free = list(range(len(self._rows) + ROWS - 1, len(self._rows) - 1, -1))
                 self._rows = np.pad(self._rows, (0, ROWS), constant_values=-1)
-                self._banks.append(_Bank())
+                self._used = np.pad(self._used, ((0, 0), (0, ROWS)), constant_values=np.nan)
+                self._banks.append(Bank())
             place = self._free.pop()
             self._places[row], self._rows[place] = place, row
         bank, column = divmod(int(self._places[row]), ROWS)
@@ -103,6 +68,7 @@ class Speaking:
             place = int(self._places[row])
             self._places[row] = self._rows[place] = -1
             self._free.append(place)
+            self._used[:, place] = np.nan
             bank, column = divmod(place, ROWS)
             self._banks[bank].clear(column)
 
@@ -133,12 +99,13 @@ class Speaking:
         if self._fit_at is None:
             self._fit_at = now + _FIRST_FIT
         due = [(number, bank) for number, bank in enumerate(self._banks) if bank.is_due(number, now)]
-        looks = [(bank, bank.look(now, self.lessons)) for _, bank in due]
-        quantiles = _quantiles(self.models, [look for _, look in looks])
+        looks = [bank.look(self._used[:, _places(number)], now, self.lessons) for number, bank in due]
+        quantiles = quantiles_of(self.models, looks)
         for (number, bank), told in zip(due, quantiles, strict=True):
-            rows = self._rows[number * ROWS : (number + 1) * ROWS]
+            rows, used = self._rows[_places(number)], self._used[:, _places(number)]
             floors = memory_floors[np.maximum(rows, 0)]
-            changed.append(rows[bank.decide(_of_rows(raw, rows), floors, told, now)])
+            changed.append(rows[bank.decide(used, _of_rows(raw, rows), floors, told, now)])
+            used[:] = np.nan
         return np.concatenate(changed)
 
     def spoken(self, raw: Estimates) -> Estimates:
@@ -149,7 +116,7 @@ class Speaking:
         rows = self._rows[places]
         told = np.concatenate([bank.told for bank in self._banks], axis=1)[:, places]
         found = []
-        for sizes, estimate, rule in zip(told, (raw.cpu, raw.memory), _RULES, strict=True):
+        for sizes, estimate, rule in zip(told, (raw.cpu, raw.memory), RULES, strict=True):
             speaks = np.isfinite(sizes) & np.isfinite(estimate.target[rows])
             values = estimate.values.copy()
             size = sizes[speaks]
@@ -179,111 +146,12 @@ class Speaking:
 
     def _take(self, places: Ints, which: int, values: Floats) -> None:
         values = np.where(np.isfinite(values) & (values >= 0), values, np.nan)
-        for number in np.unique(places // ROWS).tolist():
-            here = places // ROWS == number
-            np.fmax.at(self._banks[number].used[which], places[here] % ROWS, values[here])
+        np.fmax.at(self._used[which], places, values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What the models are asked about a bank."""
-
-    seen: Ints
-    table: Table
-    used: Floats
-
-
-class _Bank:
-    """Rows that are looked at together."""
-
-    def __init__(self) -> None:
-        self.used = np.full((2, ROWS), np.nan)
-        """The most since the last look, CPU and memory."""
-        self.told = np.full((2, ROWS), np.nan)
-        """The size of what speaks; NaN where the histogram does."""
-        self.admissions = tuple(
-            Admission(len(those), ROWS, rule) for those, rule in zip(_CANDIDATES, _RULES, strict=True)
-        )
-        self._choices: NDArray[np.int64] = np.full((2, ROWS), HISTOGRAM)
-        self._histogram = np.full((2, ROWS), np.nan)
-        self._cpu, self._memory = CpuCandidates(ROWS), MemoryCandidates(ROWS)
-        self._last: _Look | None = None
-        self._looked_at: float | None = None
-        self._turn: int | None = None
-
-    def is_due(self, number: int, now: float) -> bool:
-        """Whether it is this bank's turn; each number has its own minute."""
-        before, self._turn = self._turn, int((now + number * MINUTE) // STEP)
-        return before != self._turn
-
-    def look(self, now: float, lessons: Lessons) -> _Look:
-        """Take up what was used, and learn from it."""
-        used = self.used[0]
-        if self._last is not None:
-            lessons.take(self._last.table, self._last.used, used[self._last.seen])
-        self._cpu.see(used, now)
-        self._memory.see(self.used[1], now)
-        seen = np.flatnonzero(np.isfinite(used))
-        self._last = _Look(seen, self._cpu.table()[seen], used[seen])
-        return self._last
-
-    def decide(self, histogram: Floats, memory_floors: Floats, quantiles: Floats, now: float) -> NDArray[np.bool_]:
-        """Score what was in force, see what is wanted now, and who may speak. Where that came or went."""
-        elapsed = STEP if self._looked_at is None else min(now - self._looked_at, 2 * STEP)
-        self._looked_at = now
-        told = np.full((len(QUANTILES), ROWS), np.nan)
-        if self._last is not None:
-            told[:, self._last.seen] = quantiles
-        memory = np.maximum(self._memory.sizes(), memory_floors)
-        columns, spoke = np.arange(ROWS), np.isfinite(self.told)
-        for which, sizes in enumerate((self._cpu.sizes(told), memory)):
-            admission, used = self.admissions[which], self.used[which]
-            seen = np.isfinite(used)
-            wanted = np.where(seen, sizes, np.nan)
-            # What the histogram said at the last look was in force until now.
-            admission.see(used, self._histogram[which], elapsed)
-            admission.want(wanted)
-            choice = np.where(seen, admission.choice(), self._choices[which])
-            fresh = wanted[choice, columns]
-            moved = np.where(admission.moves(self.told[which], fresh), fresh, self.told[which])
-            self.told[which] = np.where(choice == HISTOGRAM, np.nan, moved)
-            self._choices[which] = choice
-        self._histogram = histogram
-        self.used[:] = np.nan
-        return np.asarray((np.isfinite(self.told) != spoke).any(axis=0))
-
-    def speaker(self, column: int, which: int) -> Speaker:
-        """Who speaks for a resource of one of its rows."""
-        speaks = np.isfinite(self.told[which, column])
-        admission = self.admissions[which]
-        return Speaker(
-            _CANDIDATES[which][self._choices[which, column]] if speaks else None,
-            bool(admission.has_record[column]),
-            float(admission.record_days[column]),
-            float(self._histogram[which, column]),
-        )
-
-    def clear(self, column: int) -> None:
-        """Make a row empty, for its next owner."""
-        self.used[:, column] = self.told[:, column] = self._histogram[:, column] = np.nan
-        self._choices[:, column] = HISTOGRAM
-        for admission in self.admissions:
-            admission.clear(column)
-        self._cpu.clear(column)
-        self._memory.clear(column)
-        if self._last is not None:
-            self._last.used[self._last.seen == column] = np.nan
-
-
-def _quantiles(models: Models | None, looks: Sequence[_Look]) -> list[Floats]:
-    """What models expect of each look's rows, asked about all at once; NaN without models."""
-    counts = [len(look.seen) for look in looks]
-    if models is None or not sum(counts):
-        return [np.full((len(QUANTILES), count), np.nan) for count in counts]
-    told = expected(
-        models, np.concatenate([look.table for look in looks]), np.concatenate([look.used for look in looks])
-    )
-    return np.split(told, np.cumsum(counts)[:-1], axis=1)
+def _places(number: int) -> slice:
+    """The places of a bank's rows."""
+    return slice(number * ROWS, (number + 1) * ROWS)
 
 
 def _of_rows(raw: Estimates, rows: Ints) -> Floats:

@@ -31,6 +31,7 @@ def stated(
     policies: Collection[ElasticPolicy],
     *,
     in_place: bool,
+    only_histogram: bool = False,
     is_guaranteed: bool = False,
 ) -> Stated:
     """What the policies that select a workload say: the narrowest one that says something about a matter counts.
@@ -42,5 +43,11 @@ def stated(
     if not chosen:
         return NOTHING_STATED
     said = next((one.spec.estimator for one in chosen if one.spec.estimator in ("Auto", "Histogram")), "Auto")
-    why = Reason.HISTOGRAM_STATED if said == "Histogram" else None if in_place else Reason.SIZED_FOR_LONG
+    why = (
+        Reason.HISTOGRAM_STATED
+        if only_histogram or said == "Histogram"
+        else None
+        if in_place
+        else Reason.SIZED_FOR_LONG
+    )
     return Stated(why, LimitModes() if is_guaranteed else limit_modes(workload, labels, chosen))

@@ -9,6 +9,7 @@ import pytest
 from elastipod.kube.resources import ELASTIC_POLICIES, PODS
 from elastipod.quantities import parse_cpu, parse_memory
 from recommender.estimators.histogram import estimate
+from recommender.settings import RecommenderSettings
 from tests.recommender.world import MI, World, killed_status
 
 IN_PLACE = {"updateMode": "InPlaceOrRecreate"}
@@ -16,9 +17,11 @@ RECORD = 345
 """As many intervals of five minutes as make a day's record: an hour is not counted, and what is old counts less."""
 
 
-async def started(mode: dict[str, str] | None = None, **policy: Any) -> World:
+async def started(mode: dict[str, str] | None = None, settings: dict[str, Any] | None = None, **policy: Any) -> World:
     """A world with one running pod, an autoscaler for its Deployment and an ElasticPolicy for all."""
-    world = World(interval_seconds=300.0, metrics_resolution_seconds=300.0, metrics_lost_seconds=3600.0)
+    world = World(
+        interval_seconds=300.0, metrics_resolution_seconds=300.0, metrics_lost_seconds=3600.0, **(settings or {})
+    )
     await world.node(cpu="8", memory="32Gi")
     await world.pod("web-a", await world.deployment(), cpu="1", memory="512Mi", memory_limit="1Gi")
     await world.autoscaler(updatePolicy=mode or IN_PLACE)
@@ -207,3 +210,11 @@ async def test_a_misspelt_estimator_is_refused_by_the_api_server() -> None:
             await state(world, "wrong", estimator="auto")
         with pytest.raises(Exception, match=r"limitModes\.memory"):
             await state(world, "wrong", limitModes={"memory": "Free"})
+
+
+async def test_the_administrator_may_keep_upstreams_rule_for_all() -> None:
+    async with await started(settings={"estimator": "Histogram"}, estimator="Auto") as world:
+        await runs(world, 1)
+        assert {one["reason"] for one in explained(world)["estimators"].values()} == {"HistogramStated"}
+    with pytest.raises(ValueError, match="estimator is 'auto'"):
+        RecommenderSettings(estimator="auto")
