@@ -1,45 +1,132 @@
-"""Waste, applied and realisable, kept apart."""
+"""Waste, applied and realisable, kept apart and never counted twice."""
 
-from elastipod.pods import Container, ContainerKind, OwnerReference, Pod, Workload
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastipod.pods import Container, ContainerKey, ContainerKind, Node, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
-from recommender.savings import Amount, savings
+from recommender.prices import Prices, PriceTable, read_prices
+from recommender.ranges import Resource
+from recommender.savings import Account, Advised, Cost, Direction, Snapshot, Usage, accounts, realisable, totals
 
 MI, GI = 1024**2, 1024**3
 WEB = Workload("ns", "Deployment", "web")
+APP = ContainerKey(WEB, "app")
+TABLE = read_prices("instance_type,core_hour,gib_hour\ndear,2,0.5\n,1,0.25\n")
+NODES = {
+    "cheap": Node("cheap", allocatable=Resources(4000, 8 * GI)),
+    "dear": Node("dear", allocatable=Resources(4000, 8 * GI), labels={"node.kubernetes.io/instance-type": "dear"}),
+}
 
 
-def pod(name: str, cpu: int, memory: int, **more: object) -> Pod:
-    init = Container("init", ContainerKind.INIT, requests=Resources(9000, 9 * GI))
-    sized = Container("app", requests=Resources(cpu, memory))
-    owner = OwnerReference(str(more.get("kind", "ReplicaSet")), "web-1", "u")
-    return Pod(
-        "ns",
-        name,
-        name,
-        phase=str(more.get("phase", "Running")),
-        node_name="n1",
-        owner=owner,
-        containers=(init, sized) if more.get("init") else (sized,),
-    )
+def pod(name: str, cpu: int | None = 1000, memory: int | None = GI, *, at: str = "cheap", **more: Any) -> Pod:
+    limits = more.pop("limits", Resources())
+    allocated = more.pop("allocated", None)
+    sized = Container("app", requests=Resources(cpu, memory), limits=limits, allocated=allocated)
+    init = Container("init", ContainerKind.INIT, requests=Resources(500, GI))
+    owner = OwnerReference("ReplicaSet", "web-1", "u")
+    stated = {"phase": "Running", "node_name": at, "owner": owner, "containers": (init, sized), **more}
+    return Pod("ns", name, name, **stated)
 
 
-def test_waste_is_what_is_reserved_above_the_recommendation() -> None:
-    pods = [(pod(name, 1000, GI, init=True), WEB) for name in ("a", "b")]
-    [found] = savings(pods, {(WEB, "app"): Resources(250, 2 * GI)}, {("ns", "a", "app"): Amount(0.1, 5.0)}, {})
-    assert found.pods == 2
-    assert found.reserved == Amount(2.0, 2.0 * GI)
-    assert found.used == Amount(0.1, 5.0)
-    assert found.waste == Amount(1.5, 0.0)
-    assert found.lacking == Amount(0.0, 2.0 * GI)
-    assert found.applied == Amount()
+def snapshot(*pods: Pod, target: Resources | None = None, **more: Any) -> Snapshot:
+    advised = {} if target is None else {APP: Advised(target, 3.5, "Capped")}
+    known: Mapping[str, Any] = {"used": {}, "before": {}, "usage": {}, **more}
+    return Snapshot([(one, WEB) for one in pods], NODES, advised, **known)
 
 
-def test_applied_is_what_is_reserved_less_than_before() -> None:
-    before = {("ns", "a", "app"): Resources(2000, GI)}
-    [found] = savings([(pod("a", 500, GI), WEB)], {}, {}, before)
-    assert found.applied == Amount(1.5, 0.0)
-    assert found.waste == Amount()
+def of(found: list[Account], resource: Resource) -> Account:
+    [account] = [one for one in found if one.resource is resource]
+    return account
 
 
-def test_pods_that_are_over_reserve_nothing() -> None:
-    assert savings([(pod("a", 500, GI, phase="Succeeded"), WEB)], {}, {}, {}) == []
+def test_waste_is_what_is_reserved_above_the_recommendation_and_need_is_no_waste() -> None:
+    found = accounts(snapshot(pod("a"), pod("b", at="dear"), target=Resources(250, 2 * GI)), TABLE)
+    cpu, memory = of(found, Resource.CPU), of(found, Resource.MEMORY)
+    assert (cpu.pods, cpu.direction, memory.direction) == (2, Direction.LESS, Direction.MORE)
+    assert cpu.requested == Cost(2.0, 1.0 + 2.0)
+    assert cpu.waste == Cost(1.5, 0.75 + 1.5)
+    assert cpu.lacking == Cost()
+    assert memory.waste == Cost()
+    assert memory.lacking == Cost(2.0 * GI, 0.25 + 0.5)
+    assert (cpu.confidence_days, cpu.reason) == (3.5, "Capped")
+
+
+def test_growth_counts_against_what_is_applied() -> None:
+    found = accounts(snapshot(pod("a", 500, 2 * GI), before={APP: Resources(2000, GI)}), TABLE)
+    assert of(found, Resource.CPU).applied == Cost(1.5, 1.5)
+    assert of(found, Resource.MEMORY).applied == Cost(-1.0 * GI, -0.25)
+
+
+def test_a_pod_that_is_dearer_where_it_runs_now_saves_nothing() -> None:
+    before = {APP: Resources(1000, GI)}
+    assert of(accounts(snapshot(pod("a", at="dear"), before=before), TABLE), Resource.CPU).applied == Cost()
+
+
+@pytest.mark.parametrize(
+    "gone", [{"phase": "Succeeded"}, {"phase": "Failed"}, {"deletion_at": 5.0}, {"node_name": "", "phase": "Pending"}]
+)
+def test_a_pod_that_is_replaced_does_not_count_beside_its_successor(gone: dict[str, Any]) -> None:
+    [cpu, _] = accounts(snapshot(pod("old", **gone), pod("new"), target=Resources(250, GI)), TABLE)
+    assert (cpu.pods, cpu.requested.amount, cpu.waste.amount) == (1, 1.0, 0.75)
+
+
+def test_without_a_recommendation_nothing_is_promised() -> None:
+    found = of(accounts(snapshot(pod("a")), TABLE), Resource.CPU)
+    assert (found.recommended, found.waste, found.direction) == (None, Cost(), Direction.UNKNOWN)
+    only_cpu = accounts(snapshot(pod("a"), target=Resources(250, None)), TABLE)
+    assert of(only_cpu, Resource.MEMORY).direction is Direction.UNKNOWN
+    assert of(accounts(snapshot(pod("a"), target=Resources(1000, GI)), TABLE), Resource.CPU).direction is Direction.KEEP
+
+
+def test_a_limit_is_no_request_and_what_is_not_set_is_nothing() -> None:
+    limited = pod("a", None, None, limits=Resources(2000, None), allocated=Resources(100, None))
+    cpu, memory = accounts(snapshot(limited, used={("ns", "a", "app"): (0.1, 5.0)}), TABLE)
+    assert (cpu.requested, cpu.limit, cpu.allocated) == (Cost(), Cost(2.0, 2.0), Cost(0.1, 0.1))
+    assert (memory.requested, memory.limit, memory.used.amount) == (Cost(), None, 5.0)
+    assert of(accounts(snapshot(limited, pod("b")), TABLE), Resource.CPU).limit is None
+
+
+def test_what_was_used_over_a_window_stands_beside_what_is_used_now() -> None:
+    usage = {(APP, Resource.CPU): Usage(0.2, 0.4, 0.9)}
+    assert of(accounts(snapshot(pod("a"), usage=usage), TABLE), Resource.CPU).usage == Usage(0.2, 0.4, 0.9)
+
+
+def test_only_whole_nodes_are_realisable() -> None:
+    pods = [pod("a", 3000, 6 * GI), pod("b", 3000, 6 * GI, at="dear")]
+    as_it_is = realisable(snapshot(*pods), TABLE, is_protected=lambda _: False)
+    assert (as_it_is.nodes, as_it_is.per_hour) == ((), 0.0)
+    smaller = snapshot(*pods, target=Resources(500, GI))
+    found = realisable(smaller, TABLE, is_protected=lambda _: False)
+    assert found.nodes == ("dear",)
+    assert (found.cores, found.memory_bytes, found.per_hour) == (4.0, 8.0 * GI, 4 * 2 + 8 * 0.5)
+    assert realisable(smaller, TABLE, is_protected=lambda _: True).nodes == ()
+
+
+sizes = st.integers(0, 4000)
+
+
+@given(st.lists(st.tuples(sizes, sizes, st.sampled_from(["cheap", "dear"])), max_size=6), sizes, sizes)
+def test_the_numbers_add_up_in_amounts_and_in_money(pods: list[tuple[int, int, str]], target: int, before: int) -> None:
+    those = [pod(f"p{number}", cpu, now, at=at) for number, (cpu, now, at) in enumerate(pods)]
+    taken = snapshot(*those, target=Resources(target, target), before={APP: Resources(before, before)})
+    found = accounts(taken, TABLE)
+    for resource, sums in totals(found).items():
+        of_one = [one for one in found if one.resource is resource]
+        for what in ("requested", "waste", "lacking", "applied", "used"):
+            assert getattr(sums, what) == sum((getattr(one, what) for one in of_one), Cost())
+    for one in found:
+        assert one.recommended is not None
+        for part in ("amount", "per_hour"):
+            change = getattr(one.requested, part) - getattr(one.recommended, part)
+            assert getattr(one.waste, part) - getattr(one.lacking, part) == pytest.approx(change)
+            assert min(getattr(one.waste, part), getattr(one.lacking, part)) >= 0
+
+
+def test_prices_are_for_an_hour_whatever_a_window_is() -> None:
+    [cpu, _] = accounts(snapshot(pod("a"), target=Resources(0, GI)), PriceTable())
+    assert cpu.waste.per_hour == pytest.approx(Prices(0.031611, 0.0).per_hour(1.0, 0.0))
