@@ -2,12 +2,12 @@
 
 Owns the pod's bounds (its own resources, the namespace's LimitRange for pods, what a ResourceQuota leaves, the largest
 node) and how containers share one that is too narrow: each gives way by the same fraction of what it has above its own
-minimum. Where that is not enough, nothing is recommended, by name.
+minimum, after limits that are apart have given way. Where that is not enough, nothing is recommended, by name.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from elastipod.pods import Container, Pod
@@ -76,6 +76,9 @@ def _lowered(
     resource: Resource, containers: list[Capped], shown: Sequence[Container], bound: _PodBound
 ) -> list[Capped]:
     wanted = _sum(resource, containers, shown, is_of_limits=bound.is_of_limits)
+    if wanted > bound.most and bound.is_of_limits:
+        containers = _limits_lowered(resource, containers, shown, wanted - bound.most)
+        wanted = _sum(resource, containers, shown, is_of_limits=True)
     if wanted <= bound.most:
         return containers
     by_name = {one.name: one for one in shown}
@@ -103,6 +106,26 @@ def _lowered(
         share = leasts[place] + kept
         why = Cap(resource, bound.reason, share, bound.by)
         result[place] = containers[place].changed(span.between(0, share), why)
+    return result
+
+
+def _limits_lowered(
+    resource: Resource, containers: list[Capped], shown: Sequence[Container], excess: Fraction | int
+) -> list[Capped]:
+    """Limits that are apart give way first, each by the same fraction of what it is above its request."""
+    limited = {one.name for one in shown if resource.of(one.limits)}
+    spans = {
+        place: (limit, span)
+        for place, one in enumerate(containers)
+        if one.container in limited
+        and (limit := one.limit_apart(resource)) is not None
+        and (span := one.of(resource)) is not None
+    }
+    above = sum(limit - span.target for limit, span in spans.values())
+    result = list(containers)
+    for place, (limit, span) in spans.items():
+        kept = math.floor((limit - span.target) * max(above - excess, 0) / above) if above else 0
+        result[place] = containers[place].with_span(resource, replace(span, upper=span.target + kept))
     return result
 
 

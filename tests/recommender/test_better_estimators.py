@@ -166,6 +166,37 @@ def test_the_fleets_record_keeps_a_candidate_out_that_harms_others() -> None:
     assert admission.choice().tolist() == [HISTOGRAM, HISTOGRAM]
 
 
+def test_a_candidate_that_has_wanted_nothing_is_neither_better_nor_worse() -> None:
+    admission = Admission(2, 1, RULE)
+    for _ in range(5):
+        admission.see(np.array([1.0]), np.array([3.0]), 300.0)
+        admission.want(np.array([[np.nan], [2.0]]))
+    assert admission.choice().tolist() == [1]
+
+
+def test_what_is_not_seen_makes_no_record_older() -> None:
+    admission = Admission(1, 1, RULE)
+    for use in [1.0] * 3 + [np.nan] * 500:
+        admission.see(np.array([use]), np.array([3.0]), 300.0)
+        admission.want(np.array([[2.0]]))
+    assert admission.record_days[0] == pytest.approx(3 * 300.0 / DAY, rel=0.01)
+    assert admission.choice().tolist() == [0]
+
+
+def test_where_kills_count_by_themselves_nothing_speaks_that_reserves_more() -> None:
+    rule = AdmissionRule(
+        counts_unserved=False,
+        counts_over=False,
+        counts_kills=True,
+        kill_price=10.0,
+        settling_seconds=0.0,
+        fleet_days=0.0,
+    )
+    assert judged([1.0, 1.0, 2.5, 1.0], candidate=3.0, histogram=2.0, rule=rule) == HISTOGRAM
+    assert judged([1.0, 1.0, 2.5, 1.0], candidate=1.9, histogram=2.0, rule=rule) == 0
+    assert judged([1.0, 1.0, 1.95, 1.0], candidate=1.9, histogram=2.0, rule=rule) == HISTOGRAM
+
+
 @given(arrays(np.float64, (30, 4), elements=st.floats(0.1, 10.0)), st.floats(0.1, 1000.0))
 def test_the_choice_does_not_depend_on_the_unit(values: np.ndarray, unit: float) -> None:
     def choices(scale: float) -> list[list[int]]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from elastipod.api import ContainerPolicy, ContainerRecommendation, resource_list
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRange, LimitRangeItem
 from elastipod.pods import Container, StartSize
 from elastipod.quantities import NOTHING, Resources, parse_cpu, parse_memory, show_memory
@@ -272,3 +273,27 @@ def test_a_policy_field_that_makes_no_sense_is_named_and_the_others_hold() -> No
         "oomBumpUpRatio",
         "oomMinBumpUp",
     ]
+
+
+APART = LimitModes(memory=LimitMode.INDEPENDENT)
+
+
+def test_a_limit_that_is_apart_does_not_narrow_its_request_by_a_ratio() -> None:
+    shown = Container("app", requests=Resources(None, 256 * MI), limits=Resources(None, GI))
+    around = within(most=Resources(None, GI))
+    assert memory(cap(wanted(memory=600 * MI), SizePolicy(), shown, around)).target == 256 * MI
+    found = cap(wanted(memory=600 * MI), SizePolicy(), shown, replace(around, limit_modes=APART))
+    assert memory(found) == Range(300 * MI, 600 * MI, GI, 600 * MI)
+    assert found.limit_apart(Resource.MEMORY) == GI
+
+
+def test_a_limit_that_is_apart_stays_above_what_a_process_was_told_when_it_started() -> None:
+    found = cap(wanted(memory=100 * MI), SizePolicy(), told(700 * MI), Surroundings(limit_modes=APART))
+    assert memory(found) == Range(50 * MI, 100 * MI, 700 * MI, 100 * MI)
+
+
+def test_requests_only_leaves_limits_alone_whatever_their_mode() -> None:
+    shown = Container("app", requests=Resources(None, 256 * MI), limits=Resources(None, 512 * MI))
+    found = cap(wanted(memory=600 * MI), SizePolicy(requests_only=True), shown, Surroundings(limit_modes=APART))
+    assert memory(found).target == 512 * MI
+    assert found.limit_apart(Resource.MEMORY) is None

@@ -143,3 +143,21 @@ def test_the_bank_grows_without_losing_a_row() -> None:
 
 def test_a_state_knows_its_whole_weight() -> None:
     assert HistogramState(((1, 0.25), (7, 0.5)), 0.0).total == 0.75
+
+
+@given(st.lists(st.floats(0.01, 500.0), min_size=1, max_size=30), st.floats(0.0, 7.9))
+def test_the_highest_that_is_remembered_is_at_most_5_percent_above_it_until_it_has_faded(
+    values: list[float], days: float
+) -> None:
+    made = bank()
+    add(made, 1, values)
+    found = made.highest(np.array([1, 2]), days * DAY, 2.0**-8)
+    assert max(values) <= found[0] <= max(values) * 1.051
+    assert np.isnan(found[1])
+
+
+def test_what_has_faded_is_no_longer_the_highest() -> None:
+    made = bank()
+    add(made, 0, [8.0])
+    add(made, 0, [1.0], at=8.5 * DAY)
+    assert made.highest(np.array([0]), 8.5 * DAY, 2.0**-8)[0] < 1.06

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.pods import Container, ContainerKind, Pod
 from elastipod.quantities import Resources
@@ -55,6 +56,16 @@ def test_a_limit_range_for_pods_raises_all_containers_by_the_same_fraction() -> 
     around = within(least=Resources(None, 4 * GI), kind="Pod")
     found = cap_pod([wanted(memory=GI, name="a"), wanted(memory=GI // 2, name="b")], containers("a", "b", "c"), around)
     assert targets(found) == [2 * GI, GI]
+
+
+def test_limits_that_are_apart_give_way_before_any_request_does() -> None:
+    shown = containers("a", "b", limit=4 * GI)
+    ones = [
+        replace(wanted(memory=GI, name=name), limit_modes=LimitModes(memory=LimitMode.INDEPENDENT)) for name in "ab"
+    ]
+    found = cap_pod(ones, shown, within(most=Resources(None, 3 * GI), kind="Pod"))
+    assert targets(found) == [GI, GI]
+    assert [memory(one).upper for one in found] == [3 * GI // 2, 3 * GI // 2]
 
 
 def test_what_gives_way_keeps_its_own_minimum() -> None:
@@ -175,6 +186,7 @@ surroundings = st.builds(
     most=resources,
     largest_node=resources,
     limit_ranges=limit_ranges,
+    limit_modes=st.builds(LimitModes, st.sampled_from(LimitMode), st.sampled_from(LimitMode)),
     in_place=st.booleans(),
 )
 quotas = st.builds(
