@@ -91,11 +91,15 @@ class Usage:
             round(self.cpu_seconds / self.seconds, 6) if self.seconds else None,
             round(self.cpu_peak_cores, 6) if self.seconds else None,
             self.memory_peak_bytes,
-            round(min(counted.throttled / counted.periods, 1.0), 4) if counted.periods else 0.0,
-            round(min(counted.cpu_stall_seconds / lasted, 1.0), 4),
-            round(min(counted.memory_stall_seconds / lasted, 1.0), 4),
+            _fraction(counted.throttled, counted.periods),
+            _fraction(counted.cpu_stall_seconds, lasted),
+            _fraction(counted.memory_stall_seconds, lasted),
             int(counted.oom_kills),
         )
         self.seconds = self.cpu_seconds = self.cpu_peak_cores = 0.0
         self.memory_peak_bytes, self.counted = None, NOTHING_YET
         return told
+
+
+def _fraction(part: float, whole: float) -> float | None:
+    return round(min(part / whole, 1.0), 4) or None if whole else None

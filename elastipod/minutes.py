@@ -17,7 +17,7 @@ PATH: Final = "/samples"
 
 
 class ContainerMinute(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """One container in one minute. A fraction is a share of the time it was seen."""
+    """One container in one minute. A fraction is a share of the time it was seen; None where it is 0, or not known."""
 
     namespace: str
     pod: str
@@ -31,12 +31,12 @@ class ContainerMinute(Struct, frozen=True, gc=False, rename="camel", omit_defaul
     """Used in the busiest interval between two readings."""
     memory_peak_bytes: float | None = None
     """The largest working set at a reading."""
-    throttled_fraction: float = 0.0
+    throttled_fraction: float | None = None
     """Of the periods in which it ran, those in which its CPU limit stopped it."""
-    cpu_pressure_fraction: float = 0.0
-    """The time in which some of its tasks waited for a processor; 0 where the kernel does not say (cgroup v1)."""
-    memory_pressure_fraction: float = 0.0
-    """The time in which some of its tasks waited for memory; 0 where the kernel does not say."""
+    cpu_pressure_fraction: float | None = None
+    """The time in which some of its tasks waited for a processor; cgroup v1 does not tell it."""
+    memory_pressure_fraction: float | None = None
+    """The time in which some of its tasks waited for memory; cgroup v1 does not tell it."""
     oom_kills: int = 0
     """Processes of it that the kernel killed for want of memory."""
 

@@ -3,6 +3,7 @@
 import sys
 from functools import partial
 
+from elastipod.minutes import MINUTE_SECONDS
 from elastipod.pods import Pod
 from elastipod.process import Program, Surroundings, run_process, run_quickly
 from recommender.service import Recommender
@@ -39,7 +40,11 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
         find = partial(in_pods, connection, namespace) if namespace else partial(on_loopback, connection)
         found["actuators"] = ActuatorSource(find, pod_of, clock)
     sources = [found[name] for name in settings.usage_sources]
-    source = sources[0] if len(sources) == 1 else SeveralSources(sources, clock, settings.interval_seconds)
+    source = (
+        sources[0]
+        if len(sources) == 1
+        else SeveralSources(sources, clock, max(settings.interval_seconds, MINUTE_SECONDS))
+    )
     recommender = Recommender(
         connection, clock, settings, source=source, past=past, metrics=around.metrics, in_thread=True
     )

@@ -207,9 +207,9 @@ def _cores(one: ContainerMinute, reading: UsageReading) -> float | None:
     average = _amount(one.cpu_cores, MOST_CORES, reading)
     peak = _amount(one.cpu_peak_cores, MOST_CORES, reading)
     throttled = _amount(one.throttled_fraction, 1.0, reading)
-    if average is None or peak is None or throttled is None:
+    if average is None or peak is None:
         return average
-    return average + throttled * max(peak - average, 0.0)
+    return average + (throttled or 0.0) * max(peak - average, 0.0)
 
 
 def _amount(value: float | None, most: float, reading: UsageReading) -> float | None:

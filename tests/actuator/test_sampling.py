@@ -244,7 +244,7 @@ def test_a_kernel_without_pressure_files_tells_none(node: Node) -> None:
     (node.group(1) / "memory.pressure").unlink()
     for _ in range(12):
         node.wait()
-    assert node.only().memory_pressure_fraction == 0
+    assert node.only().memory_pressure_fraction is None
 
 
 @pytest.mark.parametrize("rubbish", ["", "nonsense", "usage_usec x\n", "usage_usec 1"])
@@ -343,4 +343,4 @@ def test_on_v1_each_file_is_read_in_its_hierarchy_and_cpu_is_not_told_where_that
     [minute] = msgspec.json.decode(sampler.answer(0), type=NodeMinutes).minutes
     [found] = minute.containers
     assert (found.memory_peak_bytes, found.oom_kills) == (60 * MIB, 4)
-    assert (found.cpu_cores, found.throttled_fraction) == ((0.25, 0.25) if has_cpu else (None, 0.0))
+    assert (found.cpu_cores, found.throttled_fraction) == ((0.25, 0.25) if has_cpu else (None, None))
