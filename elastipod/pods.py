@@ -202,6 +202,8 @@ class Pod(Struct, frozen=True, gc=False):
     deletion_at: float | None = None
     started_at: float | None = None
     is_ready: bool = False
+    ready_at: float | None = None
+    """Since when it is ready; None where it is not."""
     is_unschedulable: bool = False
     is_mirror: bool = False
     is_windows: bool = False

@@ -29,6 +29,8 @@ class Reason(StrEnum):
     MEMORY_SPIKE = "MemorySpike", "memory leapt towards the limit"
     REVERTED = "Reverted", "the spec was put back to what is allocated"
 
+    BOOST_ENDED = "BoostEnded", "the pod has started and gives back the CPU that it was given for that"
+
     # Why a pod is left as it is.
     WITHIN_BOUNDS = "WithinBounds", "the requests lie within the recommended bounds"
     MODE_OFF = "ModeOff", "the policy only recommends"
@@ -60,6 +62,7 @@ class Reason(StrEnum):
     CAPPED_BY_POD = "CappedByPod", "the pod's own resources are lower"
     RAISED_TO_FLOOR = "RaisedToFloor", "the smallest recommended size is higher"
     KEPT_QOS_CLASS = "KeptQosClass", "request and limit were kept apart, or together, so that the QoS class stays"
+    BOOSTED = "Boosted", "it has more CPU while it starts"
     KEPT_LIMIT = (
         "KeptLimit",
         "the limit stays: none can be taken from a running pod, nor where a LimitRange or ResourceQuota demands one",

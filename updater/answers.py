@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from elastipod.pods import Pod
 from elastipod.reasons import Reason
+from updater.facts import Urgency
 from updater.plan import Resize
 from updater.sizes import Size, size_of
-from updater.wishes import Urgency
 
 Shape = tuple[tuple[str, Size], ...]
 

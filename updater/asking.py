@@ -12,6 +12,7 @@ from elastipod.limits import LimitRange, Quota
 from elastipod.pods import Node, Pod, ResizeProgress
 from elastipod.quantities import format_cpu, show_memory
 from elastipod.reasons import Reason
+from updater.facts import DEFAULT_RULES, Facts, Rules, Urgency
 from updater.ledger import fits
 from updater.patches import is_in_force
 from updater.plan import decide_for, restarts
@@ -19,7 +20,7 @@ from updater.precheck import growth, obstacle, quota_need
 from updater.shape import container_bounds, stated_size
 from updater.sizes import Size, size_of
 from updater.steps import Usage
-from updater.wishes import DEFAULT_RULES, Facts, Rules, Urgency, Wish
+from updater.wishes import Wish
 
 
 class Outlook(StrEnum):

@@ -36,10 +36,10 @@ from updater.attempt import (
     TimeCame,
     Wanted,
 )
+from updater.facts import Urgency
 from updater.patches import is_in_force
 from updater.plan import Resize
 from updater.sizes import size_of
-from updater.wishes import Urgency
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
 from elastipod.policy import Ceiling, effective_policy
 from updater.budget import DisruptionLimit
+from updater.facts import Facts
 from updater.ledger import Ledger
 from updater.members import Members
 from updater.shape import FREE, PROPORTIONAL, Bounds, container_bounds
 from updater.sizes import ASKED_ANNOTATION, Advice, BadSize, Size, Sizes, stated_sizes
-from updater.wishes import Facts
 
 _UNCLAIMED: Final = (None, "", "")
 

@@ -14,12 +14,13 @@ from elastipod.pods import Pod
 from elastipod.policy import Ceiling
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
+from updater.facts import Urgency
 from updater.fleet import Fleet
 from updater.ledger import lack
 from updater.room import DonorRules, Gift, choose_node, make_room, needs_back
 from updater.sizes import Size, size_of
 from updater.usage import UsageBook
-from updater.wishes import Urgency, Wish
+from updater.wishes import Wish
 
 _MOST_NODES: Final = 8
 _AGAIN_SECONDS: Final = 60.0

@@ -13,11 +13,13 @@ from elastipod.limitmodes import LimitMode
 from elastipod.pods import Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
+from updater.boosted import boosted
+from updater.facts import DEFAULT_RULES, Facts, Rules, Urgency
 from updater.precheck import limit_range_problem
 from updater.shape import kept_apart, modes_of
 from updater.sizes import Size, Sizes, size_of
 from updater.steps import lowers_memory, lowers_memory_limit, stepped, with_held_memory
-from updater.wishes import DEFAULT_RULES, Facts, Rules, Urgency, Wish, wish_of
+from updater.wishes import Wish, wish_of
 
 
 class Resize(Struct, frozen=True, gc=False):
@@ -59,7 +61,7 @@ class Decision(Struct, frozen=True, gc=False):
 
 def decide(pod: Pod, facts: Facts, now: float, rules: Rules = DEFAULT_RULES) -> Decision:
     """What to do with one pod. Every way out names its reason."""
-    if not facts.stated and not facts.stated_problem and facts.advice is None:
+    if not facts.stated and not facts.stated_problem and facts.advice is None and not boosted(pod):
         return Decision(pod.key, unclaimed(facts), message=facts.conflict or facts.foreign)
     obstacle = cannot_resize(pod)
     if obstacle is not None:

@@ -30,6 +30,7 @@ from updater.attempt import (
 )
 from updater.attempts import ResizeAttempts
 from updater.explaining import explain_pod
+from updater.facts import Facts
 from updater.fleet import Fleet
 from updater.giving import Giving
 from updater.helping import Helping
@@ -40,7 +41,6 @@ from updater.settings import UpdaterSettings
 from updater.tuning import donor_rules, patience, plan_rules
 from updater.usage import UsageBook
 from updater.watching import Watching
-from updater.wishes import Facts
 
 log = get_logger(__name__)
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from elastipod.api import RESOURCES_ANNOTATION, Autoscaler, UpdateMode, resources
 from elastipod.pods import OWN_PREFIX, Container
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
+from updater.boost import Boost, boosts_of
 
 ASKED_ANNOTATION: Final = f"{OWN_PREFIX}resources-asked-at"
 """Beside the size: when a person asked for it with `elastipod resize`."""
@@ -70,6 +71,12 @@ class Advice(Struct, frozen=True, gc=False):
     min_replicas: int | None = None
     problems: tuple[str, ...] = ()
     """Fields that could not be understood; the containers they speak of are left alone."""
+    boosts: Mapping[str, Boost | None] = {}
+    """More CPU at the start, by the container's policy: its own, else `*`, else what holds for all, by no name."""
+
+    def boost(self, container: str) -> Boost | None:
+        """What a container gets while its pod starts."""
+        return next((self.boosts[name] for name in (container, "*", "") if name in self.boosts), None)
 
 
 def advice_of(autoscaler: Autoscaler) -> Advice:
@@ -115,6 +122,7 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
             most,
             moves_limits=policy is None or policy.controlled_values != "RequestsOnly",
         )
+    boosts = boosts_of(autoscaler, problems)
     return Advice(
         autoscaler.metadata.name,
         mode,
@@ -122,6 +130,7 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
         containers,
         update.min_replicas if update else None,
         tuple(problems),
+        boosts,
     )
 
 

@@ -2,10 +2,10 @@
 
 from elastipod.backoff import Backoff
 from updater.attempts import Patience
+from updater.facts import Rules
 from updater.room import DonorRules
 from updater.settings import UpdaterSettings
 from updater.steps import ShrinkRules
-from updater.wishes import Rules
 
 
 def plan_rules(settings: UpdaterSettings) -> Rules:

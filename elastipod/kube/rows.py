@@ -57,9 +57,11 @@ def pod_row(pod: shapes.PodShape) -> Pod:
     containers += [_container(one, ContainerKind.APP, statuses.get(one.name)) for one in spec.containers]
     pending = progress = None
     is_ready = is_unschedulable = False
+    ready_at = None
     for condition in status.conditions or ():
         if condition.type == "Ready":
             is_ready = condition.status == "True"
+            ready_at = _time(condition.last_transition_time) if is_ready else None
         elif condition.type == "PodScheduled":
             is_unschedulable = condition.status == "False" and condition.reason == "Unschedulable"
         elif condition.type == "PodResizePending" and condition.status == "True":
@@ -86,6 +88,7 @@ def pod_row(pod: shapes.PodShape) -> Pod:
         deletion_at=_time(meta.deletion_timestamp),
         started_at=_time(status.start_time),
         is_ready=is_ready,
+        ready_at=ready_at,
         is_unschedulable=is_unschedulable,
         is_mirror="kubernetes.io/config.mirror" in (meta.annotations or ()),
         is_windows=spec.os is not None and spec.os.name == "windows",

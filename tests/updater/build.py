@@ -8,10 +8,10 @@ from elastipod.api import UpdateMode
 from elastipod.limits import LimitRange, LimitRangeItem
 from elastipod.pods import Container, Node, Pod, QosClass, Termination
 from elastipod.quantities import NOTHING, Resources, parse_cpu, parse_memory
+from updater.facts import Facts
 from updater.shape import container_bounds, qos_class, with_sizes
 from updater.sizes import Advice, ContainerAdvice, Size
 from updater.steps import Usage
-from updater.wishes import Facts
 
 NOW = 1_700_000_000.0
 Mi = 1024 * 1024

@@ -22,9 +22,9 @@ from updater.attempt import (
     Wanted,
 )
 from updater.attempts import Patience, ResizeAttempts
+from updater.facts import Urgency
 from updater.plan import Resize
 from updater.sizes import size_of
-from updater.wishes import Urgency
 
 KEY = "shop/web-0"
 PATIENCE = Patience(Backoff(5.0, 300.0), deferred_seconds=600.0, in_progress_seconds=3600.0)

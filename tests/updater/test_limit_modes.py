@@ -13,10 +13,10 @@ from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from tests.updater.build import NOW, advice, amounts, container, facts, limit_range, pod, size, usage
 from updater.admission.sizing import size_at_creation
+from updater.facts import Facts, Urgency
 from updater.fleet import Fleet
 from updater.plan import Decision, decide
 from updater.shape import advised_size, container_bounds
-from updater.wishes import Facts, Urgency
 
 APART = LimitModes(LimitMode.INDEPENDENT, LimitMode.INDEPENDENT)
 UNSET = LimitModes(LimitMode.UNSET, LimitMode.UNSET)

@@ -11,12 +11,12 @@ from elastipod.pods import Pod, QosClass
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from tests.updater.build import NOW, Mi, advice, amounts, container, facts, limit_range, pod, size, usage
+from updater.facts import Facts, Urgency
 from updater.plan import decide, plan_resizes, restarts
 from updater.precheck import limit_range_problem
 from updater.shape import qos_class, with_sizes
 from updater.sizes import Size
 from updater.steps import held_memory_limit
-from updater.wishes import Facts, Urgency
 
 
 def after(found: Pod, sizes: dict[str, Size]) -> Pod:

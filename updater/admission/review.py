@@ -17,6 +17,7 @@ from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
 from elastipod.quantities import Resources, format_cpu, format_memory
 from elastipod.reasons import Reason
 from updater.admission.sizing import Sizing
+from updater.boosted import BOOST_ANNOTATION, boost_text
 from updater.sizes import size_of
 
 SIZED_ANNOTATION: Final = f"{OWN_PREFIX}sized"
@@ -155,6 +156,8 @@ def patch_of(new: NewPod, sizing: Sizing, autoscaler: str, by_autoscaler: list[s
             upstream.append(f"{kind} {number}: {', '.join(one.shown for one in changes)}")
     told += [note.value for note in sizing.notes]
     annotations = {SIZED_ANNOTATION: "; ".join(told)}
+    if sizing.boosts:
+        annotations[BOOST_ANNOTATION] = boost_text(sizing.boosts)
     if upstream:
         annotations["vpaUpdates"] = f"Pod resources updated by {autoscaler}: {'; '.join(upstream)}"
         annotations["vpaObservedContainers"] = ", ".join(one.name for one in new.shape.spec.containers)

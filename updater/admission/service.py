@@ -48,7 +48,9 @@ def decided(new: NewPod, fleet: Fleet) -> tuple[Sizing, list[dict[str, Any]]]:
     if not sizing.sizes:
         return sizing, []
     advised = facts.advice.containers if facts.advice is not None else {}
-    by_advice = [name for name in sizing.sizes if name in advised and name not in facts.stated]
+    by_advice = [
+        name for name in sizing.sizes if name not in facts.stated and (name in advised or name in sizing.boosts)
+    ]
     return sizing, patch_of(new, sizing, facts.advice.name if facts.advice is not None else "", by_advice)
 
 

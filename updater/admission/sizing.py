@@ -4,6 +4,7 @@ Owns which statements count at creation and what stands against a size. How a wa
 is shape.py's matter, the same for running pods.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -12,12 +13,14 @@ from msgspec import Struct
 from elastipod.api import UpdateMode
 from elastipod.limits import Quota
 from elastipod.pods import Pod, QosClass
+from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
+from updater.boosted import Boosted, boosted
+from updater.facts import Facts
 from updater.plan import unclaimed
 from updater.precheck import limit_range_problem, limits_with, quota_problem, requests_with
 from updater.shape import Bound, Bounds, advised_size, kept_apart, modes_of, qos_class, stated_size, with_sizes
-from updater.sizes import Size, Sizes, size_of
-from updater.wishes import Facts
+from updater.sizes import ContainerAdvice, Size, Sizes, size_of
 
 _MOST_ROUNDS: Final = 4
 
@@ -30,10 +33,14 @@ class Sizing(Struct, frozen=True, gc=False):
     message: str = ""
     notes: tuple[Reason, ...] = ()
     """What cut the sizes down or lifted them."""
+    boosts: Mapping[str, Boosted] = {}
+    """Containers that get more CPU while the pod starts; it is in their sizes."""
 
 
 def size_at_creation(pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = ()) -> Sizing:
     """What a new pod gets: all it is advised or stated, or nothing. Asked again about its answer, it adds nothing."""
+    if boosted(pod):
+        return Sizing(Reason.DONE)
     pod = _classed(pod)
     obstacle = _obstacle(pod, facts)
     if obstacle is not None:
@@ -50,16 +57,43 @@ def size_at_creation(pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = ()) -> 
             break
     else:
         return Sizing(Reason.QOS_CLASS, message=f"no size keeps the pod {pod.qos_class}")
-    sizes = {
-        new.name: size_of(new)
-        for old, new in zip(pod.containers, sized.containers, strict=True)
-        if size_of(old) != size_of(new)
-    }
+    sizes = _changed(pod, sized)
+    boosts = _boosts(sized, facts, notes)
+    larger = _changed(pod, _with(sized, {name: one.got for name, one in boosts.items()}))
+    if boosts and _refusal(pod, larger, facts, quotas) is None:
+        return Sizing(Reason.SIZED_AT_CREATION, larger, "", (*dict.fromkeys(notes), Reason.BOOSTED), boosts)
     if not sizes:
         return Sizing(_why_none(facts, notes), notes=tuple(dict.fromkeys(notes)))
     return _refusal(pod, sizes, facts, quotas) or Sizing(
         Reason.SIZED_AT_CREATION, sizes, notes=tuple(dict.fromkeys(notes))
     )
+
+
+def _changed(pod: Pod, sized: Pod) -> dict[str, Size]:
+    return {
+        new.name: size_of(new)
+        for old, new in zip(pod.containers, sized.containers, strict=True)
+        if size_of(old) != size_of(new)
+    }
+
+
+def _boosts(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Boosted]:
+    """What containers get beside their sizes while the pod starts; nothing where CPU is stated or not requested."""
+    found: dict[str, Boosted] = {}
+    for container in pod.sized_containers:
+        had, cpu = size_of(container), container.requests.cpu
+        boost = facts.advice.boost(container.name) if facts.advice is not None else None
+        if boost is None or not cpu or container.name in facts.stated:
+            continue
+        if pod.qos_class is QosClass.GUARANTEED and not boost.moves_limits:
+            notes.append(Reason.KEPT_QOS_CLASS)
+            continue
+        free = ContainerAdvice(NOTHING, NOTHING, NOTHING, moves_limits=boost.moves_limits)
+        got = advised_size(container, free, Resources(boost.of(cpu)), facts.bounds, notes)
+        if got.requests.cpu > cpu:
+            found[container.name] = Boosted(had, got, boost.seconds)
+    kept = kept_apart(pod, {name: one.got for name, one in found.items()}) if found else {}
+    return {name: msgspec.structs.replace(found[name], got=got) for name, got in (kept or {}).items()}
 
 
 def _obstacle(pod: Pod, facts: Facts) -> Sizing | None:

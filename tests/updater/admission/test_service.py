@@ -127,6 +127,18 @@ async def test_a_new_pod_has_no_limit_where_a_policy_wants_none(world: World) ->
     assert "cpu limit 1 -> none" in made["metadata"]["annotations"]["elastipod.io/sized"]
 
 
+async def test_a_boost_is_given_in_any_mode_and_the_pod_says_what_it_has_without_it_r29(world: World) -> None:
+    boost = {"cpu": {"type": "Factor", "factor": 3, "durationSeconds": 10}}
+    await world.autoscaler(updatePolicy={"updateMode": "Off"}, startupBoost=boost)
+    pod = new_pod(await world.deployment(), cpu="100m", memory="64Mi")
+    made = patched(pod, await world.ask(pod))
+    assert resources(made)["requests"] == {"cpu": "300m", "memory": "64Mi"}
+    given = json.loads(made["metadata"]["annotations"]["elastipod.io/startup-boost"])
+    without, with_it = ({"requests": {"cpu": cpu}, "limits": {}} for cpu in ("100m", "300m"))
+    assert given == {"app": {"had": without, "got": with_it, "seconds": 10.0}}
+    assert "patch" not in await world.ask(made)
+
+
 async def test_a_size_stated_on_the_workload_goes_before_the_recommendation(world: World) -> None:
     stated = json.dumps({"app": {"requests": {"cpu": "700m"}}})
     await world.autoscaler(cpu="250m", memory="200Mi")

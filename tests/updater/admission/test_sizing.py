@@ -13,10 +13,12 @@ from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
 from tests.updater.build import Mi, advice, amounts, container, facts, limit_range, pod, size
 from updater.admission.sizing import Sizing, size_at_creation
+from updater.boost import Boost
+from updater.boosted import BOOST_ANNOTATION, boost_text
+from updater.facts import Facts
 from updater.precheck import limit_range_problem
 from updater.shape import container_bounds, qos_class, with_sizes
 from updater.sizes import Advice, ContainerAdvice, size_of
-from updater.wishes import Facts
 
 _amount = st.one_of(st.integers(1, 40), st.integers(1, 4_000))
 _maybe = st.none() | _amount
@@ -68,7 +70,10 @@ def _facts(draw: st.DrawFn) -> Facts:
         ratio = draw(st.none() | st.sampled_from((1.0, 1.5, 2.0)))
         item = LimitRangeItem("Container", draw(_resources()), draw(_resources()), max_ratio_cpu=ratio)
         ranges = (LimitRange("shop", "bounds", (item,)),)
-    found = Advice("vpa", UpdateMode.INITIAL, "elastipod", advised)
+    boost = st.none() | st.builds(Boost, st.integers(1, 5), st.integers(0, 50), moves_limits=st.booleans())
+    boosts = {name: draw(boost) for name in draw(st.sets(st.sampled_from(("app", "*", ""))))}
+    mode = draw(st.sampled_from((UpdateMode.INITIAL, UpdateMode.OFF)))
+    found = Advice("vpa", mode, "elastipod", advised, boosts=boosts)
     modes = LimitModes(draw(st.sampled_from(LimitMode)), draw(st.sampled_from(LimitMode)))
     return Facts(found, stated=stated, limit_ranges=ranges, bounds=container_bounds(ranges), modes=modes)
 
@@ -76,6 +81,7 @@ def _facts(draw: st.DrawFn) -> Facts:
 def _created(pod: Pod, sizing: Sizing) -> Pod:
     return msgspec.structs.replace(
         pod,
+        annotations={BOOST_ANNOTATION: boost_text(sizing.boosts)} if sizing.boosts else {},
         containers=tuple(
             msgspec.structs.replace(one, requests=found.requests, limits=found.limits)
             if (found := sizing.sizes.get(one.name))
