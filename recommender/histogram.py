@@ -29,6 +29,8 @@ _LEAST: Final = 1e-7
 _NEARLY: Final = 1 - 1e-6
 """A sum this near its share has reached it: float32 weights are exact to about 1e-7 each."""
 _MOST_EXPONENT: Final = 20.0
+_CELL: Final = 44
+"""Bits of a number that tell no cells apart; 8 of its fraction do."""
 _SLAB: Final = 4096
 _WALK: Final = 6
 _CHUNK: Final = 4096
@@ -40,6 +42,10 @@ class Buckets:
 
     starts: Floats
     upstream: Ints
+    cells: Ints
+    """The bucket that each cell begins in. A cell is the numbers that begin with the same bits: at most 0.4 % wide, so
+    that no more than one bucket begins within it."""
+    first_cell: int
 
     @property
     def count(self) -> int:
@@ -47,8 +53,11 @@ class Buckets:
 
     def index(self, values: Floats) -> Ints:
         """The bucket of each value; values beyond the last bucket's start lie in the last."""
-        found: Ints = np.searchsorted(self.starts, values, side="right") - 1
-        return np.maximum(found, 0)
+        bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+        found = self.cells[np.clip((bits >> _CELL) - self.first_cell, 0, len(self.cells) - 1)]
+        is_beyond = values >= self.starts[np.minimum(found + 1, self.count - 1)]
+        indices: Ints = np.minimum(found + is_beyond, self.count - 1)
+        return indices
 
     def upper_edge(self, buckets: Ints) -> Floats:
         """What a percentile in a bucket is reported as: its end, and the start of the last bucket, which has none."""
@@ -73,7 +82,10 @@ def buckets_from(first: float) -> Buckets:
             # The first part starts exactly where upstream's bucket does.
             starts.append(low if part == 0 else low * (high / low) ** (part / parts))
             upstream.append(number)
-    return Buckets(np.array(starts), np.array(upstream, dtype=np.int64))
+    first_cell, last_cell = (np.array(starts)[[1, -1]].view(np.int64) >> _CELL).tolist()
+    begins = (np.arange(first_cell, last_cell + 1) << _CELL).view(np.float64)
+    cells = np.searchsorted(starts, begins, side="right") - 1
+    return Buckets(np.array(starts), np.array(upstream, dtype=np.int64), cells, first_cell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,14 @@ def test_every_value_lies_in_its_bucket(first: float, cores: float) -> None:
     assert place == buckets.count - 1 or value < buckets.starts[place + 1]
 
 
+@pytest.mark.parametrize("first", FIRSTS)
+def test_a_value_next_to_a_buckets_start_lies_on_its_own_side(first: float) -> None:
+    buckets = buckets_from(first)
+    inner = np.arange(1, buckets.count)
+    assert buckets.index(buckets.starts).tolist() == [0, *inner]
+    assert buckets.index(np.nextafter(buckets.starts[1:], 0.0)).tolist() == (inner - 1).tolist()
+
+
 @given(st.sampled_from(FIRSTS), st.floats(0.1, 99_000))
 def test_a_percentile_is_at_most_a_twentieth_above_the_usage_r12(first: float, times: float) -> None:
     buckets = buckets_from(first)
