@@ -18,16 +18,16 @@ import numpy as np
 
 from bench.qualitypage import page
 from elastipod.clock import SystemClock
-from recommender.estimators.admission import Admission
-from recommender.estimators.candidates import CALM
-from recommender.estimators.quantile import Features, Lessons, expected
+from recommender.estimators.histogram import Estimate, Estimates
+from recommender.histogram import Floats
+from recommender.prices import ON_DEMAND
 from recommender.ranges import Resource
 from recommender.replay import jobs
 from recommender.replay.comparing import RULES, outcomes, row
 from recommender.replay.scoring import Scores, summary
 from recommender.replay.series import Series, is_for_tuning, side_by_side
-from recommender.savings import Prices
 from recommender.sources.trace import read_trace
+from recommender.speaking import Speaking
 
 # Shares of a machine are made cores and bytes, so that the histogram's buckets mean what they mean in a cluster.
 SOURCES: dict[str, tuple[str, float, float]] = {
@@ -56,7 +56,7 @@ def compared(file: Path, resource: Resource) -> list[dict[str, Any]]:
     for outcome in outcomes(panel, resource, tuple(RULES[resource])):
         for part, columns in zip(PARTS, (tuning, ~tuning), strict=True):
             scores: Scores = outcome.scores.part(columns)
-            rows.append({"part": part, **row(source, resource, outcome.rule, summary([scores]), Prices())})
+            rows.append({"part": part, **row(source, resource, outcome.rule, summary([scores]), ON_DEMAND)})
     return rows
 
 
@@ -76,30 +76,32 @@ def played_jobs(files: list[Path]) -> list[dict[str, Any]]:
 
 
 def tick(containers: int = 100_000) -> dict[str, float]:
-    """CPU seconds of one tick for one resource, and the memory of this process after it."""
+    """CPU seconds of a minute's tick, CPU and memory, all of which want the best estimator; and this process's memory.
+
+    The mean of the five ticks in which every bank has its turn, with models.
+    """
     random = np.random.default_rng(0)
-    usual = np.exp(random.normal(size=containers))
-    features, lessons = Features(containers), Lessons()
-    admission = Admission(27, containers, CALM)
-    models = None
-    for number in range(12):
-        used = usual * np.exp(random.normal(0.0, 0.2, containers))
+    usual: Floats = np.exp(random.normal(size=containers))
+    rows, limits, floors = np.arange(containers), np.full(containers, np.nan), np.zeros(containers)
+    spread = usual[:, np.newaxis] * np.array([1.6, 2.0, 2.4])
+    raw = Estimates(Estimate(spread), Estimate(spread * 1e9), np.ones(containers))
+    speaking = Speaking()
+    for number in range(containers):
+        speaking.want(number, kills_elsewhere=False)
+    spent = dict.fromkeys(("samples", "turn", "answers"), 0.0)
+    for minute in range(15):
+        if minute == 10:
+            speaking.fitted(speaking.lessons.fit(), minute * 60.0)
+        cores = usual * np.exp(random.normal(0.0, 0.2, containers))
         began = process_time()
-        features.see(used, number * 60.0)
-        table = features.table()
+        speaking.see(rows, cores, cores * 1e9, limits)
         seen = process_time()
-        if number < 9:
-            lessons.take(table[:3000], used[:3000], used[:3000] * np.exp(random.normal(0.0, 0.2, 3000)))
-            continue
-        models = models or lessons.fit()
-        assert models is not None
-        fitted = process_time()
-        told = expected(models, table, used)
-        predicted = process_time()
-        admission.see(used, used * 2.0, 60.0)
-        admission.want(np.concatenate([told] * 5 + [told[:2]]))
-        admission.choice()
-        spent = {"features": seen - began, "quantiles": predicted - fitted, "admission": process_time() - predicted}
+        speaking.turn(raw, floors, minute * 60.0)
+        turned = process_time()
+        speaking.spoken(raw)
+        if minute >= 10:
+            for name, seconds in zip(spent, (seen - began, turned - seen, process_time() - turned), strict=True):
+                spent[name] += seconds / 5
     return {**spent, "rss_mib": getrusage(RUSAGE_SELF).ru_maxrss // 1024}
 
 
