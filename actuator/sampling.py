@@ -105,7 +105,9 @@ class Sampler:
     def last_minute(self, uid: str, container: str) -> dict[str, Any] | None:
         """What a container used in the last whole minute, for people."""
         last = self._last.get((uid, container))
-        return None if last is None else msgspec.to_builtins(last)
+        if last is None:
+            return None
+        return {name: value for name, value in msgspec.to_builtins(last).items() if not isinstance(value, str)}
 
     # In the thread.
 

@@ -26,6 +26,7 @@ from actuator.watcher import Watcher
 from bench.figures import Figures
 from elastipod.clock import SystemClock
 from elastipod.localcluster.node.hands import GroupLimits
+from elastipod.minutes import MINUTE_SECONDS
 
 MIB = 1024 * 1024
 LIMIT = 64 * MIB
@@ -256,7 +257,7 @@ def idle(figures: Figures, sample_seconds: float = 0.0) -> None:
         try:
             wait_until_all_watched(process.pid)
             before, at = cpu_seconds(process.pid), time.perf_counter()
-            time.sleep(IDLE_SECONDS)
+            time.sleep(MINUTE_SECONDS if sample_seconds else IDLE_SECONDS)
             share = 100 * (cpu_seconds(process.pid) - before) / (time.perf_counter() - at)
             figures.show(f"idle with {how}", share, "% of a core", 0.5)
             rss = memory_bytes(process.pid, "Rss") / MIB

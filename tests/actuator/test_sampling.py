@@ -121,6 +121,18 @@ def test_a_minute_tells_the_average_and_the_peaks(node: Node) -> None:
     assert found.memory_peak_bytes == 90 * MIB
 
 
+def test_people_are_told_the_last_whole_minute(node: Node) -> None:
+    node.start()
+    assert node.sampler.last_minute(f"{UID}1", "app") is None
+    whole_minute(node, cores=(0.1,), memory=(50 * MIB,))
+    assert node.sampler.last_minute(f"{UID}1", "app") == {
+        "seconds": 60.0,
+        "cpuCores": 0.1,
+        "cpuPeakCores": 0.1,
+        "memoryPeakBytes": 50 * MIB,
+    }
+
+
 def test_the_next_minute_begins_anew(node: Node) -> None:
     node.start()
     whole_minute(node, cores=(2.0,), memory=(90 * MIB,))
