@@ -20,6 +20,7 @@ from recommender.estimators.candidates import (
     STEP,
     Candidate,
     CpuCandidates,
+    Estimator,
     MemoryCandidates,
 )
 from recommender.estimators.peaks import MINUTE
@@ -31,6 +32,7 @@ ROWS: Final = 512
 RULES: Final = (CALM, NO_MORE_KILLS)
 """By which CPU and memory are admitted."""
 _CANDIDATES: Final = (CPU, MEMORY)
+_ESTIMATORS: Final = tuple(np.array([list(Estimator).index(one.estimator) for one in those]) for those in _CANDIDATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,11 @@ class Bank:
             float(admission.record_days[column]),
             float(self._histogram[which, column]),
         )
+
+    def estimators(self) -> Ints:
+        """Who speaks for each resource of every row, as a place in Estimator."""
+        found = [places[choices] for places, choices in zip(_ESTIMATORS, self._choices, strict=True)]
+        return np.where(np.isfinite(self.told), np.stack(found), list(Estimator).index(Estimator.HISTOGRAM))
 
     def clear(self, column: int) -> None:
         """Make a row empty, for its next owner."""

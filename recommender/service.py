@@ -86,6 +86,12 @@ class Recommender:
             "recommender_advice_age_seconds", "How long the oldest advice waits to be written"
         )
         self._containers = metrics.gauge("recommender_containers", "Containers with a history")
+        self._speakers = metrics.gauge(
+            "recommender_speakers",
+            "Containers that may have the best estimator, by who speaks",
+            "resource",
+            "estimator",
+        )
         self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
 
     async def watch(self) -> None:
@@ -352,4 +358,6 @@ class Recommender:
         ):
             self._samples.labels(outcome).set(count)
         self._containers.set(len(self.recommendations.history.rows()))
+        for labels, count in self.recommendations.estimating.speaking.counts().items():
+            self._speakers.labels(*labels).set(count)
         self._oom_kills.inc(kills)

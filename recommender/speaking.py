@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from recommender.banks import ROWS, RULES, Bank, Speaker, quantiles_of
+from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimate, Estimates
 from recommender.estimators.peaks import DAY, HOUR
 from recommender.estimators.quantile import Lessons, Models
@@ -130,6 +131,19 @@ class Speaking:
             return None
         bank, column = divmod(int(self._places[row]), ROWS)
         return self._banks[bank].speaker(column, list(Resource).index(resource))
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """For how many rows each estimator speaks, by resource; of those that want the best."""
+        found = np.zeros((len(Resource), len(Estimator)), dtype=np.int64)
+        for number, bank in enumerate(self._banks):
+            wanted = self._rows[_places(number)] >= 0
+            for place, speakers in enumerate(bank.estimators()):
+                found[place] += np.bincount(speakers[wanted], minlength=len(Estimator))
+        return {
+            (str(resource), str(estimator)): int(count)
+            for resource, counts in zip(Resource, found, strict=True)
+            for estimator, count in zip(Estimator, counts, strict=True)
+        }
 
     def is_fit_due(self, now: float) -> bool:
         """Whether models are to be fitted anew."""

@@ -45,6 +45,11 @@ async def targets(world: World) -> tuple[int, int]:
     return parse_cpu(str(found["cpu"])), parse_memory(str(found["memory"]))
 
 
+def speakers(world: World, resource: str, estimator: str) -> float | None:
+    labels = {"resource": resource, "estimator": estimator}
+    return world.metrics.registry.get_sample_value("elastipod_recommender_speakers", labels)
+
+
 async def provided(world: World) -> str:
     status = (await world.read()).status
     [found] = [one for one in (status and status.conditions) or [] if one.type == "RecommendationProvided"]
@@ -66,6 +71,7 @@ async def test_what_wins_speaks_after_a_days_record_and_is_taken_back_when_it_do
         await runs(world, RECORD)
         assert await targets(world) == (525, 204 * MI)
         assert await provided(world) == "app: cpu by peaks; app: memory by peaks"
+        assert [speakers(world, "memory", one) for one in ("histogram", "peaks", "quantile")] == [0, 1, 0]
         told = explained(world)["estimators"]["memory"]
         assert (told["speaks"], told["reason"], told["how"]) == ("peaks", "Admitted", "the last hour's peak +2%")
         assert 230 * MI < told["histogram_says"] < 242 * MI
