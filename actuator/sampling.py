@@ -15,8 +15,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from actuator.cgroupfs import CgroupFs
-from actuator.usage import NOTHING_YET, Usage
+from actuator.usage import Usage
 from actuator.usagefiles import UsageFiles
+from actuator.usagewords import NOTHING_YET
 from elastipod.clock import Clock
 from elastipod.minutes import MINUTE_SECONDS, MOST_ANSWER_BYTES, MOST_MINUTES, ContainerMinute
 from elastipod.pods import Container, Pod

@@ -4,26 +4,14 @@ Owns the sums: from readings of what only ever grows to averages, peaks and frac
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
+from actuator.usagewords import NOTHING_YET, Totals
 from elastipod.minutes import MINUTE_SECONDS, ContainerMinute
 from elastipod.pods import Pod
 
 _LEAST_SECONDS: Final = 1.0
 """A rate over less says little: the kernel counts in ticks, and starts are told in whole seconds."""
-
-
-class Totals(NamedTuple):
-    """Counted since the container began."""
-
-    periods: float = 0
-    throttled: float = 0
-    cpu_stall_seconds: float = 0
-    memory_stall_seconds: float = 0
-    oom_kills: float = 0
-
-
-NOTHING_YET: Final = Totals()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from actuator.cgroupfs import CgroupFs, KeptFile
 from actuator.kernelmemory import amounts
-from actuator.usage import Totals
+from actuator.usagewords import Totals
 
 _NANO: Final = 1_000_000_000
 _MICRO: Final = 1_000_000
@@ -70,7 +70,7 @@ class UsageFiles:
         return max(used - self._inactive_bytes, 0)
 
     def totals(self) -> Totals:
-        """What else was counted since it began; 0 for what its kernel does not count, or it is too late to ask."""
+        """What else was counted since it began; 0 for what it is too late to ask."""
         cpu = self._cpu_stat if self._is_v2 else self._text_or_none(self._cpu_folder, "cpu.stat")
         kills = self._text_or_none(self._folder, "memory.events" if self._is_v2 else "memory.oom_control")
         return Totals(

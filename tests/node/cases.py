@@ -17,6 +17,7 @@ from typing import Any
 from actuator.lowering import Lowering
 from actuator.nodehands import NodeHands, numbers
 from actuator.shrinking import ShrinkRules, Wait
+from actuator.usagefiles import UsageFiles
 from elastipod.clock import SystemClock
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.reasons import Reason
@@ -202,6 +203,42 @@ def a_restarted_agent_takes_over_what_is_held() -> None:
         assert hands().oom_kills(GROUP) == 0
 
 
+def what_is_used_is_read() -> None:
+    """CPU to its limit, memory to its own, and what the kernel says of both."""
+    with container():
+        files = UsageFiles(hands(), GROUP)
+        hands().apply(GROUP, GroupLimits(100, 200, LIMIT))
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        hands().add_process(GROUP, busy.pid)
+        before, began = files.cpu_seconds(), CLOCK.monotonic()
+        assert before is not None
+        until(lambda: CLOCK.monotonic() - began > 3, "some seconds pass", 5)
+        after, passed = files.cpu_seconds(), CLOCK.monotonic() - began
+        assert after is not None
+        assert 0.1 <= (after - before) / passed <= 0.3, f"{after - before:.2f} s of CPU in {passed:.2f} s"
+        totals = files.totals()
+        assert totals.throttled > 0.5 * totals.periods > 0, totals
+        assert totals.cpu_stall_seconds > 0, totals
+        assert totals.oom_kills == 0, totals
+        busy.kill()
+        busy.wait()
+        hands().apply(GROUP, GroupLimits(100, None, LIMIT))
+        writer = hog("cache", mib=300)
+        until(lambda: (hands().number(GROUP, "memory.current") or 0) > LIMIT * 0.8, "its cache fills its limit", 30)
+        assert files.working_set(None) < LIMIT / 2
+        ends(writer, 0, 40)
+        ends(hog(), -signal.SIGKILL)
+        assert files.totals().oom_kills == 1
+        assert files.totals().memory_stall_seconds > 0
+        hands().remove("kubepods")
+        try:
+            files.cpu_seconds()
+        except OSError:
+            files.close()
+            return
+        raise AssertionError("a group that is gone is read on")
+
+
 CASES: dict[str, Callable[[], None]] = {
     "control": an_unprotected_program_is_killed,
     "one-thread": spikes_survive,
@@ -217,20 +254,21 @@ CASES: dict[str, Callable[[], None]] = {
     "shrink-refused": a_shrink_below_what_is_used_is_refused,
     "bystander": a_bystander_in_the_container_lives,
     "restart": a_restarted_agent_takes_over_what_is_held,
+    "usage": what_is_used_is_read,
 }
 
 
 def main() -> int:
-    """All, one after the other."""
+    """All, or those that are named, one after the other."""
     # What the firmware left of its line ends here.
     print(flush=True)
     failed = 0
     for module in sorted(Path("/t/modules").iterdir()):
         subprocess.run(["insmod", str(module)], check=False)
-    for name, case in CASES.items():
+    for name in sys.argv[1:] or CASES:
         began = CLOCK.monotonic()
         try:
-            case()
+            CASES[name]()
         except Exception as error:
             failed += 1
             traceback.print_exc()
