@@ -174,7 +174,7 @@ class Sampler:
             else:
                 run.usage.begin(now, files.cpu_seconds() or 0.0, files.totals())
             self._read(run, files)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             log.debug("usage can not be read", container=run.container.name, pod=run.pod.key, error=str(error))
             self._end(run)
 

@@ -263,8 +263,12 @@ def test_a_kernel_without_pressure_files_tells_none(node: Node) -> None:
 def test_a_file_that_holds_rubbish_costs_its_container_only(node: Node, rubbish: str) -> None:
     node.start(1)
     node.start(2)
-    (node.group(1) / "cpu.stat").write_text(rubbish)
-    (node.group(1) / "memory.current").write_text(rubbish)
+    node.start(3, cpu=1.0)
+    for number in (1, 3):
+        (node.group(number) / "cpu.stat").write_text(rubbish)
+        (node.group(number) / "memory.current").write_text(rubbish)
+    node.start(3, run=2)
+    (node.group(3, 2) / "memory.events").write_text("oom_kill many\n")
     for _ in range(12):
         node.wait()
     found = {one.pod: one for one in node.answer().minutes[-1].containers}
