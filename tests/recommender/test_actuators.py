@@ -283,6 +283,29 @@ async def test_where_no_actuator_is_known_that_is_told(fleet: Fleet) -> None:
         await fleet.read()
 
 
+async def test_where_a_node_is_silent_advice_stays_and_the_condition_names_it(unused_tcp_port: int) -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment())
+        await world.autoscaler()
+        await world.run(0.25, 100 * MIB)
+        before = await world.target()
+
+        async def find() -> list[Sender]:
+            return [Sender("a", "n1", f"http://127.0.0.1:{unused_tcp_port}")]
+
+        members = world.recommender.recommendations.members
+        world.recommender._source = ActuatorSource(find, members.pod, world.clock)
+        for _ in range(6):
+            await world.run()
+        status = (await world.read()).status
+        assert status is not None
+        [told] = [one.message for one in status.conditions or [] if one.type == "MetricsLost"]
+        assert "no usage sample since 20" in told
+        assert "node n1 since 20" in told
+        assert await world.target() == before
+
+
 async def test_what_an_actuator_reads_is_what_the_recommender_counts(tmp_path: Path) -> None:
     """From a cgroup's files over a real socket to a sample."""
     uid, identity, clock = "6a9b3c1e-0000-4000-8000-000000000001", "ab" * 32, ManualClock(NOW)
