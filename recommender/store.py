@@ -13,9 +13,9 @@ import msgspec
 
 from elastipod.api import Checkpoint, ObjectMeta
 from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.decoding import raw_page
+from elastipod.kube.decoding import raw_page, whole
 from elastipod.kube.errors import Conflict, NotFound
-from elastipod.kube.listing import list_pages, list_raw
+from elastipod.kube.listing import list_pages, list_raw, list_rows
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
 from elastipod.pods import Workload
 from elastipod.telemetry import get_logger
@@ -34,16 +34,29 @@ class _Named(msgspec.Struct):
     metadata: ObjectMeta
 
 
-class _About(msgspec.Struct):
-    spec: "_AboutSpec"
+class _Slim(msgspec.Struct, rename="camel", gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
 
 
-class _AboutSpec(msgspec.Struct, rename="camel"):
+class _Own(msgspec.Struct, gc=False):
+    metadata: _Slim
+
+
+class _Owner(msgspec.Struct, rename="camel", gc=False):
     vpa_object_name: str = ""
 
 
+class _Owned(msgspec.Struct, gc=False):
+    metadata: _Slim
+    spec: _Owner
+
+
 _named: Final = msgspec.json.Decoder(_Named)
-_about: Final = msgspec.json.Decoder(_About)
+_own: Final = whole(_Own)
+_owned: Final = whole(_Owned)
 
 
 @dataclass(slots=True)
@@ -191,32 +204,28 @@ class CheckpointStore:
         """
         namespace = self._settings.namespace or None
         try:
-            checkpoints = await list_raw(self._connection, CHECKPOINTS, namespace=namespace)
-            autoscalers = await list_raw(self._connection, AUTOSCALERS, namespace=namespace)
+            checkpoints = await list_rows(self._connection, CHECKPOINTS, _owned, namespace=namespace)
+            autoscalers = await list_rows(self._connection, AUTOSCALERS, _own, namespace=namespace)
         except NotFound:
             return 0
-        alive = {(meta.namespace, meta.name) for meta in _metas(autoscalers.items)}
+        alive = {(one.metadata.namespace, one.metadata.name) for one in autoscalers}
         if not alive:
             return 0
         names = {(space, checkpoint_name(autoscaler, container)) for space, autoscaler, container in forgotten}
         orphans: set[tuple[str, str, str]] = set()
         doomed: list[tuple[str, str, str]] = []
-        for raw in checkpoints.items:
-            meta = next(iter(_metas([raw])), None)
-            try:
-                owner = _about.decode(raw).spec.vpa_object_name
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue
-            if meta is None or not owner:
-                continue
+        for checkpoint in checkpoints:
+            meta, owner = checkpoint.metadata, checkpoint.spec.vpa_object_name
             one = (meta.namespace, meta.name, meta.uid)
+            if not owner:
+                continue
             if (meta.namespace, owner) not in alive:
                 orphans.add(one)
             elif (meta.namespace, meta.name) in names:
                 doomed.append(one)
         doomed += sorted(orphans & self._orphans)
         self._orphans = orphans
-        most = max(_MOST_DELETED, len(checkpoints.items) // 10)
+        most = max(_MOST_DELETED, len(checkpoints) // 10)
         deleted = 0
         for space, name, uid in doomed[:most]:
             body = msgspec.json.encode(
