@@ -155,7 +155,7 @@ async def test_a_stated_size_that_can_not_be_understood_is_told_and_changes_noth
     assert response["auditAnnotations"] == {"outcome": "BadValue"}
 
 
-async def test_native_sidecars_are_sized_and_init_containers_left_alone(world: World) -> None:
+async def test_native_sidecars_are_sized_and_init_containers_left_alone_r76(world: World) -> None:
     await world.autoscaler(cpu="70m", containers=("proxy", "migrate", "app"))
     init = [build.container_json("migrate"), build.container_json("proxy", restartPolicy="Always")]
     pod = new_pod(await world.deployment(), initContainers=init)
