@@ -19,7 +19,8 @@ import numpy as np
 from bench.qualitypage import page
 from elastipod.clock import SystemClock
 from recommender.estimators.histogram import Estimate, Estimates
-from recommender.histogram import Floats
+from recommender.estimators.peaks import DAY
+from recommender.histogram import CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET, Floats, HistogramBank, buckets_from
 from recommender.prices import ON_DEMAND
 from recommender.ranges import Resource
 from recommender.replay import jobs
@@ -78,13 +79,19 @@ def played_jobs(files: list[Path]) -> list[dict[str, Any]]:
 def tick(containers: int = 100_000) -> dict[str, float]:
     """CPU seconds of a minute's tick, CPU and memory, all of which want the best estimator; and this process's memory.
 
-    The mean of the five ticks in which every bank has its turn, with models.
+    The mean of the five ticks in which every bank has its turn, with models. The histograms are there too.
     """
     random = np.random.default_rng(0)
     usual: Floats = np.exp(random.normal(size=containers))
     rows, limits, floors = np.arange(containers), np.full(containers, np.nan), np.zeros(containers)
     spread = usual[:, np.newaxis] * np.array([1.6, 2.0, 2.4])
     raw = Estimates(Estimate(spread), Estimate(spread * 1e9), np.ones(containers))
+    banks = [
+        HistogramBank(buckets_from(first), DAY, (0.5, 0.9, 0.95)) for first in (CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET)
+    ]
+    for bank in banks:
+        bank.reserve(containers)
+        bank.add(rows, usual, np.ones(containers), np.zeros(containers))
     speaking = Speaking()
     for number in range(containers):
         speaking.want(number, kills_elsewhere=False)

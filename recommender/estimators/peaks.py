@@ -65,12 +65,12 @@ class _Blocks:
 class Peaks:
     """The peaks of rows, all of which are seen at the same times."""
 
-    def __init__(self, rows: int, *, looks_back: bool = False) -> None:
+    def __init__(self, rows: int, *, looks_back: bool = False, dtype: type[Any] = np.float64) -> None:
         """`looks_back` keeps what single blocks of the past day and week had."""
-        self._short = _Blocks(rows, 13, _SHORT_BLOCK)
-        self._short_least = _Blocks(rows, 13, _SHORT_BLOCK, least=True)
-        self._hours = _Blocks(rows, 25, HOUR)
-        self._days = _Blocks(rows, 8, DAY)
+        self._short = _Blocks(rows, 13, _SHORT_BLOCK, dtype=dtype)
+        self._short_least = _Blocks(rows, 13, _SHORT_BLOCK, least=True, dtype=dtype)
+        self._hours = _Blocks(rows, 25, HOUR, dtype=dtype)
+        self._days = _Blocks(rows, 8, DAY, dtype=dtype)
         self._all = [self._short, self._short_least, self._hours, self._days]
         if looks_back:
             # Never recommended: half the memory will do.

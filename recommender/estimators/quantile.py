@@ -38,9 +38,10 @@ class Features:
     """What is known of each row now, as numbers that do not change with its size."""
 
     def __init__(self, rows: int) -> None:
-        self._peaks = Peaks(rows, looks_back=True)
-        self._past = np.full((max(_LAGS) + 1, rows), np.nan)
-        self._swings = np.zeros((len(_SWINGS), rows))
+        # Logarithms: a millionth more or less of a size is nothing.
+        self._peaks = Peaks(rows, looks_back=True, dtype=np.float32)
+        self._past = np.full((max(_LAGS) + 1, rows), np.nan, dtype=np.float32)
+        self._swings = np.zeros((len(_SWINGS), rows), dtype=np.float32)
         self._mean = np.full(rows, np.nan)
         self._seen_at: float | None = None
 
