@@ -4,7 +4,6 @@ Owns reading, writing and clearing away. What stands in them is checkpoints.py's
 Invariant: nothing is written over that was not read. A backup may be restored at any time.
 """
 
-from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -90,28 +89,27 @@ class CheckpointStore:
     async def load(self, claims: list[Claim], now: float) -> AsyncGenerator[tuple[Claim, Saved], None]:
         """The saved histories of claims, a namespace's as soon as the list has gone past it: all at once are too many.
 
-        Raises KubeError: nothing is known of those that were not given yet. What comes out of order is found when it is
-        about to be written over.
+        Raises KubeError: nothing is known of those that were not given yet. What a list tells of a namespace after it
+        left it is found when it is about to be written over.
         """
         of_namespace: dict[str, list[Claim]] = {}
         for claim in claims:
             of_namespace.setdefault(claim.namespace, []).append(claim)
         one = next(iter(of_namespace)) if len(of_namespace) == 1 else self._settings.namespace
-        ahead = deque(sorted(of_namespace, key=_place))
         saved = {claim.key: Saved() for claim in claims}
         targets = {claim.key: claim.target for claim in claims}
+        at = ""
         try:
             async for page in list_pages(self._connection, CHECKPOINTS, raw_page, namespace=one or None):
-                last = ""
                 for raw in page.items:
-                    last = self._read(raw, saved, targets, now) or last
-                while ahead and _place(ahead[0]) < _place(last):
-                    for claim in of_namespace[ahead.popleft()]:
-                        yield claim, saved.pop(claim.key)
+                    before, at = at, self._read(raw, saved, targets, now) or at
+                    if at != before:
+                        for claim in of_namespace.pop(before, ()):
+                            yield claim, saved.pop(claim.key)
         except NotFound:
             log.warning("the cluster has no checkpoints, so history is kept in memory only")
-        for namespace in ahead:
-            for claim in of_namespace[namespace]:
+        for rest in of_namespace.values():
+            for claim in rest:
                 yield claim, saved.pop(claim.key)
 
     async def read(self, claim: Claim, container: str, now: float) -> ContainerHistory | None:
@@ -239,11 +237,6 @@ class CheckpointStore:
             finally:
                 self._seen.pop((space, name), None)
         return deleted
-
-
-def _place(namespace: str) -> str:
-    """Where a namespace comes in a list: its objects' keys go on with a slash."""
-    return f"{namespace}/"
 
 
 def _metas(items: Iterable[msgspec.Raw]) -> list[ObjectMeta]:

@@ -1,7 +1,20 @@
 """When checkpoints are written: seldom at rest, and before a crash could cost what is recommended."""
 
-from elastipod.kube.resources import CHECKPOINTS
+import random
+from typing import Any
+
+from elastipod.clock import ManualClock
+from elastipod.kube.resources import CHECKPOINTS, NAMESPACES, ResourceType
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.direct import DirectConnection
+from elastipod.localcluster.api.store import Store
+from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import parse_cpu
+from recommender.checkpoints import to_checkpoint
+from recommender.claims import Claim
+from recommender.history import ContainerHistory
+from recommender.settings import RecommenderSettings
+from recommender.store import CheckpointStore
 from tests.recommender.world import MI, World
 
 WRITES = {f"create {CHECKPOINTS.plural}", f"patch {CHECKPOINTS.plural}"}
@@ -80,3 +93,34 @@ async def test_a_history_that_would_recommend_something_else_is_saved_at_once() 
         await world.restart()
         assert await rest(world, 1, cpu=0.3) == 0
         assert await cores(world) > 1.04 * before
+
+
+class InSmallPages(DirectConnection):
+    """Lists two objects at a time."""
+
+    async def list(self, resource: ResourceType, **more: Any) -> bytes:
+        return await super().list(resource, **more | {"limit": 2})
+
+
+async def test_histories_of_all_namespaces_are_read_whatever_their_names_and_the_pages() -> None:
+    clock = ManualClock(1_800_000_000.0)
+    connection = InSmallPages(ApiServer(clock, Store(), spread=random.Random(0)), clock)
+    store, now = CheckpointStore(connection, RecommenderSettings()), clock.now()
+    claims = [
+        Claim(space, name, target=Workload(space, "Deployment", name))
+        for space in ("a", "a-b", "a0", "empty")
+        for name in ("x", "y", "z")
+    ]
+    for space in ("a", "a-b", "a0"):
+        body = f'{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{space}"}}}}'
+        await connection.create(NAMESPACES, None, body.encode())
+    for claim in claims:
+        if claim.target is not None and claim.namespace != "empty":
+            history = ContainerHistory(first_sample_at=now - 60, last_sample_at=now, samples=2)
+            key = ContainerKey(claim.target, "app")
+            await store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
+    found = {
+        claim.key: saved async for claim, saved in CheckpointStore(connection, RecommenderSettings()).load(claims, now)
+    }
+    assert sorted(found) == sorted(claim.key for claim in claims)
+    assert {key for key, saved in found.items() if not saved.histories} == {"empty/x", "empty/y", "empty/z"}
