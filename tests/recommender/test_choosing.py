@@ -188,6 +188,9 @@ async def test_an_independent_limit_is_a_third_above_the_most_that_is_remembered
         await world.restart()
         await runs(world, 2)
         assert await upper(world) >= before
+        # Nothing is stored of what else was admitted: the histogram speaks, and others are learned anew.
+        assert (await targets(world))[0] >= 575
+        assert explained(world)["estimators"]["cpu"]["reason"] == "TooLittleRecord"
 
 
 async def test_an_independent_limit_stays_within_what_is_allowed() -> None:
