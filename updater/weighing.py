@@ -86,18 +86,19 @@ def _with_cpu(amounts: Resources, cpu_millicores: int | None) -> Resources:
 
 
 def _raised(advice: ContainerAdvice, had: Size) -> ContainerAdvice:
-    """The advice with no less memory than a container had."""
+    """The advice with no less memory than a container had; what it does not say stays unsaid."""
     if advice.target.memory_bytes is None:
         return advice
 
     def at_least(amounts: Resources, memory: int) -> Resources:
         return Resources(amounts.cpu_millicores, max(amounts.memory, memory))
 
+    upper = advice.upper
     return msgspec.structs.replace(
         advice,
         target=at_least(advice.target, had.requests.memory),
         lower=at_least(advice.lower, had.requests.memory),
-        upper=at_least(advice.upper, max(had.requests.memory, had.limits.memory)),
+        upper=upper if upper.memory_bytes is None else at_least(upper, max(had.requests.memory, had.limits.memory)),
     )
 
 

@@ -63,6 +63,14 @@ def test_what_was_taken_is_given_back_at_once_and_the_same_advice_takes_it_not_a
     assert decide(restored, facts(again, relapsed={"app": HAD}), NOW).resize is None
 
 
+def test_what_is_raised_above_what_was_had_is_not_cut_for_it_r06() -> None:
+    again = advice(amounts(memory="150Mi"))
+    one = msgspec.structs.replace(again.containers["app"], lower=amounts(), upper=amounts())
+    again = msgspec.structs.replace(again, containers={"app": one})
+    raised = pod(container(requests=amounts(memory="400Mi"), limits=amounts(memory="600Mi"), killed=True))
+    assert decide(raised, facts(again, relapsed={"app": HAD}, resized_at=NOW - 1), NOW).reason == "CoolingDown"
+
+
 async def test_a_shrink_that_kills_is_taken_back_by_the_updater_and_comes_again_after_the_cool_down_r06() -> None:
     async with World(cool_down_seconds=3600) as world:
         await world.node()
