@@ -9,20 +9,21 @@ from dataclasses import replace
 import numpy as np
 
 from elastipod.limitmodes import LimitMode
-from elastipod.pods import ContainerKey, Workload
+from elastipod.pods import ContainerKey, QosClass, Workload
 from recommender.estimators.apart import Apart
 from recommender.estimators.histogram import Estimate, Estimates, estimate, proven
 from recommender.histogram import Ints
 from recommender.history import History
+from recommender.membership import Membership
 from recommender.settings import RecommenderSettings
 from recommender.speaking import Speaking
-from recommender.stated import NOTHING_STATED, Stated
+from recommender.stated import NOTHING_STATED, Stated, stated
 
 
 class Estimating:
     """What every row is estimated to need."""
 
-    def __init__(self, settings: RecommenderSettings, history: History) -> None:
+    def __init__(self, settings: RecommenderSettings, history: History, members: Membership) -> None:
         self.speaking = Speaking()
         self.raw: Estimates | None = None
         """What the histogram says of every row: what a checkpoint would recommend."""
@@ -30,6 +31,7 @@ class Estimating:
         """Rows whose speaker came or went at the last look."""
         self._settings = settings
         self._history = history
+        self._members = members
         self._apart = Apart(settings)
         self._stated: dict[Workload, Stated] = {}
 
@@ -37,21 +39,27 @@ class Estimating:
         """What holds for a workload."""
         return self._stated.get(workload, NOTHING_STATED)
 
-    def state(self, workload: Workload, stated: Stated) -> None:
-        """This holds for a workload now, and for each of its containers."""
-        if stated == NOTHING_STATED:
-            if self._stated.pop(workload, None) is None:
-                return
-        else:
-            self._stated[workload] = stated
-        for name in self._history.containers(workload):
-            row = self._history.row(ContainerKey(workload, name))
-            if row is not None:
-                self._apart.want(row, stated.limits)
-                if stated.only_histogram is None:
-                    self.speaking.want(row, kills_elsewhere=stated.limits.memory is not LimitMode.PROPORTIONAL)
-                else:
-                    self.speaking.let_go(row)
+    def restate(self, workload: Workload, *, in_place: bool) -> None:
+        """Take up what ElasticPolicies say of a workload now; between two runs all stays as it was."""
+        policies = self._members.policies(workload.namespace)
+        pod = next(iter(self._members.pods(workload)), None) if policies else None
+        if pod is not None:
+            found = stated(
+                workload,
+                pod.labels,
+                policies,
+                in_place=in_place,
+                is_guaranteed=pod.qos_class is QosClass.GUARANTEED,
+                may_choose=self._settings.estimator == "Auto",
+            )
+            self._state(workload, found)
+        elif not policies:
+            self.unclaim(workload)
+
+    def unclaim(self, workload: Workload) -> None:
+        """Nothing is stated of a workload any more."""
+        if workload in self._stated:
+            self._state(workload, NOTHING_STATED)
 
     def let_go(self, row: int) -> None:
         """The row is nobody's any more."""
@@ -66,3 +74,16 @@ class Estimating:
         if found is not raw:
             found = replace(found, memory=Estimate(proven(found.memory.values, self._history)))
         return self._apart.bounded(found, self._history, now)
+
+    def _state(self, workload: Workload, found: Stated) -> None:
+        self._stated[workload] = found
+        if found == NOTHING_STATED:
+            del self._stated[workload]
+        for name in self._history.containers(workload):
+            row = self._history.row(ContainerKey(workload, name))
+            if row is not None:
+                self._apart.want(row, found.limits)
+                if found.only_histogram is None:
+                    self.speaking.want(row, kills_elsewhere=found.limits.memory is not LimitMode.PROPORTIONAL)
+                else:
+                    self.speaking.let_go(row)

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
-from elastipod.pods import ContainerKey, QosClass, Workload
+from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
 from recommender.capping import Hold
 from recommender.claims import Claim
@@ -27,7 +27,6 @@ from recommender.membership import Membership
 from recommender.samples import LEEWAY, OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
-from recommender.stated import NOTHING_STATED, stated
 from recommender.status import Published, says_the_same
 
 _LATE_SECONDS: Final = 300.0
@@ -56,7 +55,7 @@ class Recommendations:
         self.history = History(settings)
         self.members = Membership(self.history)
         self.counts = Counts()
-        self.estimating = Estimating(settings, self.history)
+        self.estimating = Estimating(settings, self.history, self.members)
         self.judgement = Judgement(settings, self.history, self.members, self.estimating)
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
@@ -125,7 +124,7 @@ class Recommendations:
             self._mark(holders)
             if not holders:
                 self._by_workload.pop(known.claim.target, None)
-                self.estimating.state(known.claim.target, NOTHING_STATED)
+                self.estimating.unclaim(known.claim.target)
                 self.members.unclaim(known.claim.target)
         if claim is None:
             self._known.pop(key, None)
@@ -261,7 +260,9 @@ class Recommendations:
         for holder in self._dirty:
             known = self._known.get(holder)
             if known is not None and known.claim.target is not None:
-                self._restate(known.claim.target)
+                holders = self._by_workload.get(known.claim.target, ())
+                in_place = all(self._known[key].claim.in_place for key in holders)
+                self.estimating.restate(known.claim.target, in_place=in_place)
         self.judgement.estimates = found = self.estimating.estimates(now)
         moved = self._published.moved(found, self.members.requests())
         is_confident = found.confidence >= self._settings.enough_confidence
@@ -342,23 +343,6 @@ class Recommendations:
             "metrics": self.judgement.source_problem or "arriving",
             "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),
         }
-
-    def _restate(self, workload: Workload) -> None:
-        """Take up what ElasticPolicies say of a workload now; between two runs all stays as it was."""
-        policies = self.members.policies(workload.namespace)
-        if not policies:
-            self.estimating.state(workload, NOTHING_STATED)
-            return
-        for pod in self.members.pods(workload)[:1]:
-            found = stated(
-                workload,
-                pod.labels,
-                policies,
-                in_place=all(self._known[key].claim.in_place for key in self.claims_of(workload)),
-                only_histogram=self._settings.estimator == "Histogram",
-                is_guaranteed=pod.qos_class is QosClass.GUARANTEED,
-            )
-            self.estimating.state(workload, found)
 
     def _mark(self, keys: Iterable[str]) -> None:
         self._dirty.update(keys)

@@ -31,23 +31,21 @@ def stated(
     policies: Collection[ElasticPolicy],
     *,
     in_place: bool,
-    only_histogram: bool = False,
-    is_guaranteed: bool = False,
+    is_guaranteed: bool,
+    may_choose: bool,
 ) -> Stated:
     """What the policies that select a workload say: the narrowest one that says something about a matter counts.
 
     Where sizes do not move in place each has to hold for long, and none but the histogram's is made for that. A
-    Guaranteed pod's limits are its requests.
+    Guaranteed pod's limits are its requests. `may_choose` is the administrator's word.
     """
     chosen = [policy for policy in by_narrowness(policies) if selects(policy, workload, labels)]
     if not chosen:
         return NOTHING_STATED
     said = next((one.spec.estimator for one in chosen if one.spec.estimator in ("Auto", "Histogram")), "Auto")
-    why = (
-        Reason.HISTOGRAM_STATED
-        if only_histogram or said == "Histogram"
-        else None
-        if in_place
-        else Reason.SIZED_FOR_LONG
-    )
-    return Stated(why, LimitModes() if is_guaranteed else limit_modes(workload, labels, chosen))
+    only_histogram = None
+    if said == "Histogram" or not may_choose:
+        only_histogram = Reason.HISTOGRAM_STATED
+    elif not in_place:
+        only_histogram = Reason.SIZED_FOR_LONG
+    return Stated(only_histogram, LimitModes() if is_guaranteed else limit_modes(workload, labels, chosen))
