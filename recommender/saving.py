@@ -62,14 +62,19 @@ class Saving:
         self._due.update(keys)
 
     def loaded(self, target: Workload, found: Mapping[str, ContainerHistory]) -> None:
-        """These histories of a workload's containers stand in checkpoints."""
+        """These histories of a workload's containers stand in a claim's checkpoints, and no others."""
         self._reserve()
-        for name, history in found.items():
+        for name in self._known.history.containers(target):
             row = self._known.history.row(ContainerKey(target, name))
-            if row is not None and history.last_sample_at is not None:
-                if np.isnan(self._saved_until[row]):
-                    self._loaded.append(row)
-                self._saved_until[row] = np.fmax(self._saved_until[row], history.last_sample_at)
+            history = found.get(name)
+            if row is None:
+                continue
+            if history is None or history.last_sample_at is None:
+                self._saved_until[row] = np.nan
+                continue
+            if np.isnan(self._saved_until[row]):
+                self._loaded.append(row)
+            self._saved_until[row] = np.fmax(self._saved_until[row], history.last_sample_at)
 
     def recommended(self, target: Workload) -> None:
         """A status recommends for a workload: what was never saved of it is due."""

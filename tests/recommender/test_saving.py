@@ -95,6 +95,16 @@ async def test_a_history_that_would_recommend_something_else_is_saved_at_once() 
         assert await cores(world) > 1.04 * before
 
 
+async def test_an_autoscaler_that_comes_later_has_the_history_in_a_checkpoint_of_its_own_at_once() -> None:
+    async with await started() as world:
+        await rest(world, 100)
+        await world.autoscaler("second")
+        await rest(world, 2)
+        status = (await world.checkpoint("second-app")).status
+        assert status is not None
+        assert status.total_samples_count > 100
+
+
 class InSmallPages(DirectConnection):
     """Lists two objects at a time."""
 
