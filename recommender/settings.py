@@ -93,7 +93,7 @@ class RecommenderSettings:
     """A bound that changes no decision is written again when it moved by more than this fraction."""
     status_interval_seconds: float = 60.0
     """A status is written at most this often, save after an OOM kill or a change of its spec."""
-    checkpoint_interval_seconds: float = 3600.0
+    checkpoint_interval_seconds: float = 5400.0
     """A container's history is saved this often; at once when what is saved would recommend something else, or after an
     OOM kill."""
     checkpoint_gc_seconds: float = 600.0
