@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.build import deployment_json
+from elastipod.quantities import parse_cpu
+from tests.build import deployment_json, job_json
 from tests.charts.pages import CHART
 from tests.charts.rendering import NAMESPACE, RELEASE, needs_helm
 from tests.kubernetes.cluster import Cluster
@@ -18,7 +19,9 @@ from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, PODS
 
 Json = dict[str, Any]
 
+JOBS: Final = "/apis/batch/v1/namespaces/default/jobs"
 IMAGES: Final = Path(__file__).parents[2] / "build" / "images"
+BUSY: Final = "timeout 40 sh -c 'while :; do :; done' || true"
 LEAP: Final = "sleep 5; dd if=/dev/zero of=/dev/null bs=200M count=1"
 NOT_MADE: Final = [name for name in ("elastipod", "elastipod-node") if not (IMAGES / f"{name}.tar").exists()]
 needs_images: Final = pytest.mark.skipif(bool(NOT_MADE), reason=f"no image {NOT_MADE}: make images")
@@ -62,7 +65,12 @@ def leaps_and_lives(cluster: Cluster, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def released(cluster: Cluster) -> Iterator[Cluster]:
-    settings = ("actuator.cgroup.version=v1", "admission.settings.canarySeconds=1")
+    settings = (
+        "actuator.cgroup.version=v1",
+        "admission.settings.canarySeconds=1",
+        "recommender.settings.usageSource=actuators",
+        "recommender.settings.intervalSeconds=5",
+    )
     install(cluster, *settings, images=("elastipod", "elastipod-node"))
     yield cluster
     cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--ignore-not-found")
@@ -88,7 +96,7 @@ def test_a_new_pod_gets_its_size_from_the_webhook(released: Cluster) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sized"}
     spec = {"targetRef": target, "updatePolicy": {"updateMode": "Initial"}}
     kind = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
-    # There are no metrics here: what the recommender would say is said by the test.
+    # What the recommender would say in a while is said by the test.
     released.kubectl("scale", "--namespace", NAMESPACE, "deployment/elastipod-recommender", "--replicas=0")
     theirs = ("get", "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=recommender", "-o", "name")
     wait_for(lambda: released.kubectl(*theirs), 60, "the recommender is gone", lambda found: not found)
@@ -109,6 +117,31 @@ def test_a_new_pod_gets_its_size_from_the_webhook(released: Cluster) -> None:
     finally:
         released.calls.delete(f"{DEPLOYMENTS}/sized")
         released.calls.delete(f"{AUTOSCALERS}/sized")
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_a_run_of_forty_seconds_is_advised_from_what_its_node_tells(released: Cluster) -> None:
+    """There is no metrics API in this cluster."""
+    released.kubectl("scale", "--namespace", NAMESPACE, "deployment/elastipod-recommender", "--replicas=1")
+    container = {"name": "app", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sh", "-c", BUSY]}
+    job = job_json("quick", containers=[container | {"resources": {"requests": {"cpu": "10m"}}}], backoffLimit=0)
+    target = {"apiVersion": "batch/v1", "kind": "Job", "name": "quick"}
+    kind = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler"}
+    spec = {"targetRef": target, "updatePolicy": {"updateMode": "Off"}}
+    released.calls.post(JOBS, job)
+    released.calls.post(AUTOSCALERS, kind | {"metadata": {"name": "quick"}, "spec": spec})
+
+    def target_cpu() -> str:
+        found = released.calls.get(f"{AUTOSCALERS}/quick").get("status", {}).get("recommendation") or {}
+        return str([one["target"]["cpu"] for one in found.get("containerRecommendations", ())][:1])
+
+    try:
+        advised = wait_for(target_cpu, 240, "it is advised", lambda found: found != "[]")
+        assert parse_cpu(advised.strip("[']")) >= 200
+    finally:
+        released.calls.delete(f"{AUTOSCALERS}/quick")
+        released.kubectl("delete", "job", "quick")
 
 
 @pytest.mark.cluster
