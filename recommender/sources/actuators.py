@@ -62,12 +62,9 @@ class ActuatorSource:
         if not senders:
             raise SourceError("no actuator was found")
         reading, by_age = UsageReading(), [list[UsageSample]() for _ in range(MOST_MINUTES)]
-        missing: dict[str, str] = {}
-        for sender, answer in zip(senders, await self._ask(senders), strict=True):
-            if isinstance(answer, str):
-                missing[sender.node] = answer
-            else:
-                self._take(sender, answer, reading, by_age)
+        # Each answer is counted as it comes: all at once are many times what is kept of them.
+        told = await self._ask(senders, lambda sender, answer: self._take(sender, answer, reading, by_age))
+        missing = {sender.node: why for sender, why in zip(senders, told, strict=True) if why}
         self._note(missing)
         reading.problem = self._problem()
         if len(missing) == len(senders):
@@ -95,18 +92,19 @@ class ActuatorSource:
             self._silent.pop(node, None)
             self._foreign.pop(node, None)
 
-    async def _ask(self, senders: list[Sender]) -> list[NodeMinutes | str]:
-        """What each says, or why it says nothing."""
+    async def _ask(self, senders: list[Sender], take: Callable[[Sender, NodeMinutes], None]) -> list[str]:
+        """Take what each says; why it says nothing, where it does not."""
         gate = asyncio.Semaphore(_AT_ONCE)
         limits = aiohttp.ClientTimeout(total=self._answer_seconds)
         deadline = asyncio.get_running_loop().time() + _ALL_SECONDS
 
-        async def one(session: aiohttp.ClientSession, sender: Sender) -> NodeMinutes | str:
+        async def one(session: aiohttp.ClientSession, sender: Sender) -> str:
             async with gate:
                 if asyncio.get_running_loop().time() > deadline:
                     return "there was no time left to ask it"
                 try:
-                    return self._checked(sender, await self._get(session, sender))
+                    take(sender, _checked(sender, await self._get(session, sender)))
+                    return ""
                 except (aiohttp.ClientError, TimeoutError, ValueError, SourceError) as error:
                     return (str(error) or "it does not answer in time")[:100]
 
@@ -127,20 +125,6 @@ class ActuatorSource:
                 if len(body) > MOST_ANSWER_BYTES:
                     raise SourceError("its answer is too long")
             return bytes(body)
-
-    def _checked(self, sender: Sender, body: bytes) -> NodeMinutes:
-        """An answer that may be counted. Raises SourceError."""
-        try:
-            answer = _answers.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SourceError(f"its answer can not be read: {error}") from None
-        if answer.node != sender.node:
-            raise SourceError(f"what answers there says that it is of node {answer.node[:60]!r}")
-        if len(answer.minutes) > MOST_MINUTES:
-            raise SourceError(f"it tells of {len(answer.minutes)} minutes, and only {MOST_MINUTES} are kept")
-        if any(one.age_seconds < 0 for one in answer.minutes):
-            raise SourceError("it tells of a minute that is not over")
-        return answer
 
     def _take(
         self, sender: Sender, answer: NodeMinutes, reading: UsageReading, by_age: list[list[UsageSample]]
@@ -196,6 +180,21 @@ class ActuatorSource:
         told += [f"the actuator of node {node} tells of {pod}" for node, pod in sorted(self._foreign.items())]
         more = [f"and {len(told) - _NAMED} more"] if len(told) > _NAMED else []
         return "; ".join(told[:_NAMED] + more)
+
+
+def _checked(sender: Sender, body: bytes) -> NodeMinutes:
+    """An answer that may be counted. Raises SourceError."""
+    try:
+        answer = _answers.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SourceError(f"its answer can not be read: {error}") from None
+    if answer.node != sender.node:
+        raise SourceError(f"what answers there says that it is of node {answer.node[:60]!r}")
+    if len(answer.minutes) > MOST_MINUTES:
+        raise SourceError(f"it tells of {len(answer.minutes)} minutes, and only {MOST_MINUTES} are kept")
+    if any(one.age_seconds < 0 for one in answer.minutes):
+        raise SourceError("it tells of a minute that is not over")
+    return answer
 
 
 def _cores(one: ContainerMinute, reading: UsageReading) -> float | None:

@@ -192,7 +192,9 @@ def test_every_setting_of_a_component_reaches_it_as_it_was_given(component: str)
         given[name] = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi", "array": ["X-A: b"]}[
             one["type"]
         ]
-    given |= {"memorySpike": "Off", "memorySpikeMaxFactor": 2.5, "sampleSeconds": 2.5} if component == "actuator" else {}
+    given |= (
+        {"memorySpike": "Off", "memorySpikeMaxFactor": 2.5, "sampleSeconds": 2.5} if component == "actuator" else {}
+    )
     given |= {"ownerWaitSeconds": 0.25} if component == "admission" else {}
     given |= RECOMMENDER_VALUES if component == "recommender" else {}
     pod = render({component: {"settings": given}}).pods()[component]
