@@ -238,7 +238,10 @@ class Fleet:
 
     def _claim(self, workload: Workload, choices: tuple[Workload, ...]) -> tuple[Advice | None, str, str]:
         """The advice for a pod of a workload that might be sized as any of `choices`; see claim."""
-        found = list(self._advice.get(workload, {}).values())
+        claims = self._advice.get(workload)
+        if claims is None and not choices:
+            return _UNCLAIMED
+        found = list(claims.values()) if claims is not None else []
         for other in choices:
             if other != workload:
                 # What other recommenders say there may be put in force by others.
@@ -247,7 +250,7 @@ class Fleet:
         if not found:
             return _UNCLAIMED
         # One that only recommends quarrels with nobody.
-        acting = [one for one in found if one.mode != "Off"] or found
+        acting = found if len(found) == 1 else [one for one in found if one.mode != "Off"] or found
         ours = [one for one in acting if one.recommender in self._ours]
         if not ours:
             return None, "", acting[0].recommender

@@ -4,7 +4,7 @@ Owns the indices, so that one change costs the pods it concerns. As what a pod i
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from elastipod.api import ElasticPolicy
 from elastipod.eligible import Eligible, chosen, eligible
@@ -12,6 +12,8 @@ from elastipod.owners import Owned
 from elastipod.pods import OwnerReference, Pod, Workload
 
 K = TypeVar("K")
+
+_MOST_LEVELS: Final = 8
 
 
 class Members:
@@ -123,12 +125,13 @@ class Members:
 
     def owners(self, pod: Pod) -> Iterator[Owned]:
         """What controls a pod and is known, nearest first."""
-        seen: set[str] = set()
-        owned = self.owner(pod)
-        while owned is not None and owned.uid not in seen:
-            seen.add(owned.uid)
+        reference, levels = pod.owner, 0
+        while reference is not None and levels < _MOST_LEVELS:
+            owned = self._owned.get(reference.uid)
+            if owned is None:
+                return
             yield owned
-            owned = self._owned.get(owned.owner.uid) if owned.owner is not None else None
+            reference, levels = owned.owner, levels + 1
 
     def unknown_owner(self, pod: Pod) -> OwnerReference | None:
         """The owner that a pod's chain ends in and that is not known."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import UpdateMode
-from elastipod.pods import Pod, QosClass
+from elastipod.pods import ContainerKind, Pod, QosClass
 from elastipod.reasons import Reason
 from updater.boosted import BOOST_ANNOTATION, boosted
 from updater.facts import Facts, Rules, Urgency
@@ -97,9 +97,9 @@ def _advised(pod: Pod, facts: Facts, now: float, rules: Rules, notes: list[Reaso
         return Wish({}, left_alone or Reason.WITHIN_BOUNDS)
     modes = modes_of(pod, facts.modes)
     wants = []
-    for container in pod.sized_containers:
+    for container in pod.containers:
         found = advice.containers.get(container.name)
-        if found is None or container.name in facts.stated:
+        if found is None or container.name in facts.stated or container.kind is ContainerKind.INIT:
             continue
         found = advice_now(pod, container, found, facts, now, notes)
         want = want_of(container, found, facts, modes, rules, notes)
