@@ -102,7 +102,7 @@ class Led:
             memory_interval_count=240,
             enough_confidence=0.0,
             status_interval_seconds=1e12,
-            checkpoint_interval_seconds=1e12,
+            most_checkpoints_per_run=0,
         )
         connection = patient_connection(self._accounts["elastipod"])
         part = Recommender(connection, self._clock, settings)
