@@ -20,7 +20,7 @@ _MOST_NAME: Final = 512
 """A longer label value is nobody's name."""
 _MOST_ENDS: Final = 64
 _MOST_JOINED: Final = 8
-_WIDTH: Final = 12
+_WIDTH: Final = 10
 """Places of a number that are read."""
 _ZERO, _QUOTE = np.uint8(ord("0")), np.uint8(ord('"'))
 _PLACES: Final = np.arange(_WIDTH, dtype=np.uint8)[:, np.newaxis]
@@ -252,8 +252,9 @@ def _decimals(text: Bytes, starts: Ints, ends: Ints) -> Floats | None:
     digits[is_point] = 0
     if digits.max() > 9 or points_each.max() > 1 or places.min() == 0 or places.max() > _WIDTH:
         return None
-    values = np.empty(len(starts))
+    values: Floats = _WORTHS[int(places[0])] @ digits
     for place in np.flatnonzero(np.bincount(places)).tolist():
-        found = np.flatnonzero(places == place)
-        values[found] = _WORTHS[place] @ digits[:, found]
+        if place != places[0]:
+            found = np.flatnonzero(places == place)
+            values[found] = _WORTHS[place] @ digits[:, found]
     return values
