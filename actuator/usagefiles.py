@@ -25,7 +25,8 @@ class UsageFiles:
         self._cpu: KeptFile | None = None
         self._cpu_folder = -1
         self._cpu_stat = b""
-        self._inactive_bytes = 0
+        self._spare_bytes = 0
+        self._stalled_seconds: float | None = None
         self._folder = fs.folder(group, "memory.stat")
         try:
             self._memory = fs.keep(group, "memory.current" if self._is_v2 else "memory.usage_in_bytes")
@@ -59,15 +60,25 @@ class UsageFiles:
         return int(stat[len(_USAGE_V2) : stat.index(b"\n")]) / _MICRO
 
     def working_set(self, peak: int | None) -> int:
-        """The memory in use without the cache that nobody looks at.
+        """The memory in use without the cache that nobody looks at, or that nobody would miss.
 
-        How much of that there is is dear to ask; so it is asked only where there was no peak yet, or a new one may be.
+        Cache that is looked at would be missed where a task has waited for memory since this was last asked; v1 does
+        not tell, so it counts there. How much cache there is is dear to ask; so it is asked only where there was no
+        peak yet, or a new one may be.
         """
         used = int(os.pread(self._memory.fd, 32, 0))
-        if peak is None or not 0 <= used - self._inactive_bytes <= peak:
-            names = (b"inactive_file",) if self._is_v2 else (b"total_inactive_file",)
-            self._inactive_bytes = amounts(self._text(self._folder, "memory.stat"), names)
-        return max(used - self._inactive_bytes, 0)
+        if peak is None or not 0 <= used - self._spare_bytes <= peak:
+            self._spare_bytes = amounts(self._text(self._folder, "memory.stat"), self._spare())
+        return max(used - self._spare_bytes, 0)
+
+    def _spare(self) -> tuple[bytes, ...]:
+        """What counts as cache that can go."""
+        if not self._is_v2:
+            return (b"total_inactive_file",)
+        pressure = self._text_or_none(self._folder, "memory.pressure")
+        before, self._stalled_seconds = self._stalled_seconds, _stalled(pressure)
+        is_at_ease = bool(pressure) and before in (None, self._stalled_seconds)
+        return (b"inactive_file", b"active_file") if is_at_ease else (b"inactive_file",)
 
     def totals(self) -> Totals:
         """What else was counted since it began; 0 for what it is too late to ask."""

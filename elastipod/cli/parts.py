@@ -116,7 +116,12 @@ async def _answer(connection: Connection, address: str, key: str) -> bytes | Non
         if answer.status == 404:
             return None
         answer.raise_for_status()
-        return await answer.content.read(_MOST_BYTES)
+        body = b""
+        async for chunk in answer.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                raise ValueError(f"its answer is longer than {_MOST_BYTES} bytes")
+        return body
 
 
 def _running_part(lease: _Lease) -> RunningPart:

@@ -121,6 +121,30 @@ def test_a_minute_tells_the_average_and_the_peaks(node: Node) -> None:
     assert found.memory_peak_bytes == 90 * MIB
 
 
+def test_cache_that_nobody_would_miss_is_no_need_r13(node: Node) -> None:
+    def caching(stalled_seconds: float | None) -> int | None:
+        stat = f"anon {200 * MIB}\ninactive_file {100 * MIB}\nactive_file {3 * 1024 * MIB}\n"
+        (node.group(1) / "memory.current").write_text(f"{(3 * 1024 + 300) * MIB}\n")
+        (node.group(1) / "memory.stat").write_text(stat)
+        told = (
+            ""
+            if stalled_seconds is None
+            else f"some avg10=0.00 avg60=0.00 avg300=0.00 total={stalled_seconds * 1e6:.0f}\n"
+        )
+        (node.group(1) / "memory.pressure").write_text(told)
+        for _ in range(12):
+            node.wait()
+        return node.only().memory_peak_bytes
+
+    node.start()
+    node.use(10 * MIB)
+    assert caching(5.0) == 200 * MIB
+    assert caching(5.0) == 200 * MIB
+    assert caching(6.0) == (3 * 1024 + 200) * MIB, "a task waited for memory: its cache would be missed"
+    assert caching(6.0) == 200 * MIB
+    assert caching(None) == (3 * 1024 + 200) * MIB, "a kernel that does not tell"
+
+
 def test_people_are_told_the_last_whole_minute(node: Node) -> None:
     node.start()
     assert node.sampler.last_minute(f"{UID}1", "app") is None

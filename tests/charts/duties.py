@@ -123,6 +123,12 @@ def _measure(calls: Calls, namespace: str, pod: str) -> None:
     )
 
 
+def measure_again(calls: Calls, namespace: str) -> None:
+    """One of its pods used as much as before, and a moment later."""
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/web-1"
+    calls.patch(path, {"timestamp": to_rfc3339(SystemClock().now())}, MERGE)
+
+
 def growing_pod(calls: Calls, namespace: str, node: str, root: Path) -> Path:
     """A pod that runs on that node: its container's group, where its usage is written."""
     pod = run_pod(calls, pod_json("leaping", namespace, memory="64Mi", memory_limit="100Mi"), node)

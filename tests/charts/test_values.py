@@ -175,6 +175,7 @@ EXAMPLES: Json = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi
 RECOMMENDER_VALUES: Json = {
     "mostWritesAtOnce": 104_857_600,
     "oomBumpRatio": 1.5,
+    "estimator": "Histogram",
     "usageSource": "prometheus",
     "prometheusUrl": "https://prometheus.monitoring:9090",
     "prometheusProxy": "http://proxy:3128",
