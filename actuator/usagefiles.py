@@ -76,8 +76,9 @@ class UsageFiles:
         if not self._is_v2:
             return (b"total_inactive_file",)
         pressure = self._text_or_none(self._folder, "memory.pressure")
-        before, self._stalled_seconds = self._stalled_seconds, _stalled(pressure)
-        is_at_ease = bool(pressure) and before in (None, self._stalled_seconds)
+        before, now = self._stalled_seconds, _stalled(pressure) if pressure else None
+        self._stalled_seconds = now
+        is_at_ease = now is not None and before in (None, now)
         return (b"inactive_file", b"active_file") if is_at_ease else (b"inactive_file",)
 
     def totals(self) -> Totals:
