@@ -3,6 +3,9 @@
 Owns the objects, and a container that grows. Where a metrics API would be, its kind is served as a custom one.
 """
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -123,10 +126,28 @@ def _measure(calls: Calls, namespace: str, pod: str) -> None:
     )
 
 
-def measure_again(calls: Calls, namespace: str) -> None:
-    """One of its pods used as much as before, and a moment later."""
-    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/web-1"
-    calls.patch(path, {"timestamp": to_rfc3339(SystemClock().now())}, MERGE)
+@contextmanager
+def measured_on(calls: Calls) -> Iterator[None]:
+    """One pod of each namespace that has work is measured again every second."""
+    metrics = "/apis/metrics.k8s.io/v1beta1"
+    own, is_over = calls.another(), threading.Event()
+
+    def measure() -> None:
+        while not is_over.wait(1.0):
+            # They may be gone for a while, as a test wants it.
+            for one in own.call("GET", f"{metrics}/pods")[1].get("items", ()):
+                if one["metadata"]["name"] == "web-1":
+                    path = f"{metrics}/namespaces/{one['metadata']['namespace']}/pods/web-1"
+                    own.call("PATCH", path, {"timestamp": to_rfc3339(SystemClock().now())}, MERGE)
+        own.close()
+
+    thread = threading.Thread(target=measure, name="metrics")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def growing_pod(calls: Calls, namespace: str, node: str, root: Path) -> Path:

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.actuator.trees import v2_tree
-from tests.charts.duties import SETTINGS, give_work, growing_pod, leap, take_work
+from tests.charts.duties import SETTINGS, give_work, growing_pod, leap, measured_on, take_work
 from tests.charts.pages import CHART
 from tests.charts.rendering import RELEASE, Manifests, containers, render, rules
 from tests.charts.tokens import token
@@ -164,7 +164,8 @@ def installed(server: ApiServer, folder: Path, component: str, given: Json) -> I
     leap(growing_pod(server.calls, work, namespace, v2_tree(folder / "cgroup")))
     found = Running(server, folder, namespace, values, component)
     try:
-        yield found
+        with measured_on(server.calls):
+            yield found
     finally:
         if found.is_running():
             found.stop()

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.charts.duties import DEFINITIONS, METRICS, measure_again, serve_metrics
+from tests.charts.duties import DEFINITIONS, METRICS, serve_metrics
 from tests.charts.releases import installed
 from tests.charts.rendering import COMPONENTS, needs_helm
 from tests.charts.test_rendering import BY_NAMESPACE
@@ -39,12 +39,7 @@ def test_a_component_uses_each_right_that_it_has_and_is_refused_nothing(
 ) -> None:
     with installed(measured, tmp_path, *CASES[case]) as running:
         running.start()
-
-        def unused() -> set[tuple[str, str, str]]:
-            measure_again(measured.calls, running.work)
-            return running.granted() - running.used()
-
-        wait_for(unused, 60, "every right is used", lambda found: not found)
+        wait_for(lambda: running.granted() - running.used(), 60, "every right is used", lambda unused: not unused)
         assert not [one for one in measured.audited(running.user) if one.code in REFUSALS]
         assert running.used() == running.granted()
         assert running.stop() == 0

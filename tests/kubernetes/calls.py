@@ -30,6 +30,10 @@ class Calls:
         """As that user, `system:serviceaccount:NAMESPACE:NAME` for a pod's, judged by the API server's own rules."""
         return Calls(*self._to, user)
 
+    def another(self) -> "Calls":
+        """The same, for another thread."""
+        return Calls(*self._to)
+
     def call(self, method: str, path: str, body: Any = None, content_type: str = "", **query: str) -> tuple[int, Json]:
         raw = None if body is None else msgspec.json.encode(body)
         target = f"{quote(path, safe='/:')}?{urlencode(query)}" if query else quote(path, safe="/:")
