@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from tests.recommender.prometheus.server import why_no_prometheus
 # A machine that is busy with something else fails no test; and a run for CI repeats.
 settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("elastipod")
+# A run in the background of a script, as of CI, hears no interrupts; the programs that tests interrupt shall.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ran: set[str] = set()
 _figures: list[str] = []
