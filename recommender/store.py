@@ -12,7 +12,7 @@ import msgspec
 
 from elastipod.api import Checkpoint, ObjectMeta
 from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.decoding import raw_page, whole
+from elastipod.kube.decoding import whole
 from elastipod.kube.errors import Conflict, NotFound
 from elastipod.kube.listing import list_pages, list_raw, list_rows
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
@@ -100,7 +100,7 @@ class CheckpointStore:
         targets = {claim.key: claim.target for claim in claims}
         at = ""
         try:
-            async for page in list_pages(self._connection, CHECKPOINTS, raw_page, namespace=one or None):
+            async for page in list_pages(self._connection, CHECKPOINTS, namespace=one or None):
                 for raw in page.items:
                     before, at = at, self._read(raw, saved, targets, now) or at
                     if at != before:

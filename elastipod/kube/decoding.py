@@ -1,4 +1,4 @@
-"""From the API's bytes to rows, in one pass over them.
+"""From the API's bytes to rows.
 
 Owns how an object, a page of a list and a watch's event are taken apart, and what holds for an object that can not be
 read: it costs itself only (BadObject). What a row is, is its decoder's matter.
@@ -41,15 +41,6 @@ class Seen(NamedTuple):
     version: str
     content: Any
     """For the decoder it came from."""
-
-
-class Page(NamedTuple):
-    """A part of a list."""
-
-    version: str
-    continue_token: str
-    seen: list[Seen]
-    bad_objects: int
 
 
 class RawPage(NamedTuple):
@@ -106,7 +97,7 @@ _events: Final = msgspec.json.Decoder(_Event[msgspec.Raw])
 class Decoder(Generic[T]):
     """Reads the objects of one kind; called with one object's bytes, it gives its row or raises BadObject.
 
-    A page or event whose every object can be read is gone over once; otherwise object by object.
+    What is known of an object by its metadata is read together with the rest of it.
     """
 
     def __init__(
@@ -118,7 +109,6 @@ class Decoder(Generic[T]):
         """`row` makes a row of a shape; it may raise BadObject."""
         self._row, self._metadata = row, metadata
         self._shapes = msgspec.json.Decoder(shape)
-        self._pages = msgspec.json.Decoder(_Page[shape])  # type: ignore[valid-type]
         self._events = msgspec.json.Decoder(_Event[shape])  # type: ignore[valid-type]
 
     def __call__(self, raw: bytes | msgspec.Raw) -> T:
@@ -128,15 +118,13 @@ class Decoder(Generic[T]):
         """Raises BadObject."""
         return self(seen.content) if isinstance(seen.content, msgspec.Raw) else self._row(seen.content)
 
-    def page(self, body: bytes) -> Page:
-        """Raises BadObject where the page as such can not be read."""
+    def seen(self, raw: msgspec.Raw) -> Seen:
+        """What an object is known by; it may still have no row. Raises BadObject where not even that can be read."""
         try:
-            page = self._pages.decode(body)
-            seen = [_seen(self._metadata(one), one) for one in page.items or ()]
-        except (*_UNREADABLE, BadObject):
-            version, token, items = raw_page(body)
-            return Page(version, token, *_each_seen(items))
-        return Page(page.metadata.resource_version, page.metadata.continue_token, seen, 0)
+            content = self._shapes.decode(raw)
+        except _UNREADABLE:
+            return _seen(raw_metadata(raw), raw)
+        return _seen(self._metadata(content), content)
 
     def event(self, line: bytes) -> Event | WatchError:
         """Raises BadObject."""
@@ -179,16 +167,6 @@ def decoded(decode: Callable[[bytes | msgspec.Raw], S], raw: bytes | msgspec.Raw
 def raw_metadata(raw: msgspec.Raw) -> Metadata:
     """Raises BadObject."""
     return decoded(_keys.decode, raw).metadata
-
-
-def _each_seen(items: list[msgspec.Raw]) -> tuple[list[Seen], int]:
-    seen, bad_objects = [], 0
-    for raw in items:
-        try:
-            seen.append(_seen(raw_metadata(raw), raw))
-        except BadObject:
-            bad_objects += 1
-    return seen, bad_objects
 
 
 def _seen(meta: Metadata, content: Any) -> Seen:

@@ -3,25 +3,19 @@
 Owns the pages. Keeping a copy fresh is the reflector's matter.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from elastipod.kube.connection import Connection
-from elastipod.kube.decoding import BadObject, Decode, decoder, raw_page
+from elastipod.kube.decoding import BadObject, Decode, RawPage, decoder, raw_page
 from elastipod.kube.errors import Unreachable
 from elastipod.kube.resources import ResourceType
 
-
-class _Page(Protocol):
-    @property
-    def continue_token(self) -> str: ...
-
-
 T = TypeVar("T")
-P = TypeVar("P", bound=_Page)
 
 
 @dataclass(slots=True)
@@ -35,13 +29,12 @@ class RawList:
 async def list_pages(
     connection: Connection,
     resource: ResourceType,
-    read: Callable[[bytes], P],
     *,
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
-) -> AsyncGenerator[P, None]:
-    """The collection's pages, each read as it comes. Raises KubeError; a page that is cut short is no answer."""
+) -> AsyncGenerator[RawPage, None]:
+    """The collection's pages as they come. Raises KubeError; a page that is cut short is no answer."""
     token = ""
     while True:
         body = await connection.list(
@@ -52,7 +45,7 @@ async def list_pages(
             continue_token=token,
         )
         try:
-            page = read(body)
+            page = raw_page(body)
         except BadObject as error:
             raise Unreachable(f"the list of {resource.plural} is not whole: {error}") from None
         yield page
@@ -74,7 +67,6 @@ async def list_raw(
     async for page in list_pages(
         connection,
         resource,
-        raw_page,
         namespace=namespace,
         label_selector=label_selector,
         field_selector=field_selector,
@@ -99,14 +91,11 @@ async def list_rows(
     async for page in list_pages(
         connection,
         resource,
-        reading.page,
         namespace=namespace,
         label_selector=label_selector,
         field_selector=field_selector,
     ):
-        for seen in page.seen:
-            try:
-                rows.append(reading.row(seen))
-            except BadObject:
-                continue
+        for raw in page.items:
+            with suppress(BadObject):
+                rows.append(reading(raw))
     return rows

@@ -7,8 +7,8 @@ Recipe: client-go's reflector, less its bugs' cost (one list per 410, backoff wi
 
 import gc
 import random
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Final, Generic, TypeVar
 
 from elastipod.backoff import Backoff
@@ -113,16 +113,21 @@ class Reflector(Generic[T]):
         async for page in list_pages(
             self._connection,
             self._resource,
-            self._decoder.page,
             namespace=self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
         ):
             version = page.version or version
-            self.bad_objects += page.bad_objects
-            for seen in page.seen:
-                is_known = self._versions.get(seen.key) == seen.version
-                found[seen.key] = (seen.version, None if is_known else self._row(seen))
+            with _uncollected():
+                for raw in page.items:
+                    # One after the other: what is taken apart is still at hand when its row is made.
+                    try:
+                        seen = self._decoder.seen(raw)
+                    except BadObject:
+                        self.bad_objects += 1
+                        continue
+                    is_known = self._versions.get(seen.key) == seen.version
+                    found[seen.key] = (seen.version, None if is_known else self._row(seen))
         if _number(version) < self._newest_seen:
             raise StatusError(504, "Timeout", f"a list at version {version} is older than what was seen before")
         self._take(found)
@@ -198,6 +203,18 @@ class Reflector(Generic[T]):
         self._versions.pop(key, None)
         if old is not None and self._on_change is not None:
             self._on_change(key, old, None)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No cyclic collection meanwhile: it would go over rows that are being made, and they hold no cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _number(version: str) -> int:
