@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef
-from elastipod.kube.decoding import BadObject
+from elastipod.kube.decoding import decoded
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
 
@@ -76,10 +76,7 @@ _statuses: Final = msgspec.json.Decoder(AutoscalerStatus | None)
 
 def decode_claim(raw: bytes | msgspec.Raw) -> Claim:
     """A VerticalPodAutoscaler. Raises BadObject where not even its metadata can be read."""
-    try:
-        found = _loose.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadObject(str(error)) from None
+    found = decoded(_loose.decode, raw)
     meta, problems = found.metadata, []
     spec = AutoscalerSpec()
     try:

@@ -6,6 +6,8 @@ replicas are one series, whichever pods come and go. Format: Prometheus' text ex
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from recommender.savings import Account, Cost, Realisable
@@ -25,20 +27,16 @@ class Family:
     has_currency: bool = False
 
 
-def _amount(of: Callable[[Account], Cost | None]) -> Value:
+def _part(part: Callable[[Cost], float], of: Callable[[Account], Cost | None]) -> Value:
     def value(account: Account) -> float | None:
         found = of(account)
-        return None if found is None else found.amount
+        return None if found is None else part(found)
 
     return value
 
 
-def _cost(of: Callable[[Account], Cost | None]) -> Value:
-    def value(account: Account) -> float | None:
-        found = of(account)
-        return None if found is None else found.per_hour
-
-    return value
+_amount: Final = partial(_part, attrgetter("amount"))
+_cost: Final = partial(_part, attrgetter("per_hour"))
 
 
 FAMILIES: Final = (

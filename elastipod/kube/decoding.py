@@ -79,9 +79,9 @@ class _ListMeta(Struct, rename="camel", gc=False, frozen=True):
     continue_token: str = msgspec.field(name="continue", default="")
 
 
-class _Page(Struct, Generic[S], gc=False, frozen=True):
+class _Page(Struct, gc=False, frozen=True):
     metadata: _ListMeta = _ListMeta()
-    items: list[S] | None = None
+    items: list[msgspec.Raw] | None = None
 
 
 class _Event(Struct, Generic[S], gc=False, frozen=True):
@@ -90,7 +90,7 @@ class _Event(Struct, Generic[S], gc=False, frozen=True):
 
 
 _keys: Final = msgspec.json.Decoder(_Key)
-_pages: Final = msgspec.json.Decoder(_Page[msgspec.Raw])
+_pages: Final = msgspec.json.Decoder(_Page)
 _events: Final = msgspec.json.Decoder(_Event[msgspec.Raw])
 
 
@@ -123,7 +123,7 @@ class Decoder(Generic[T]):
         try:
             content = self._shapes.decode(raw)
         except _UNREADABLE:
-            return _seen(raw_metadata(raw), raw)
+            return _seen(_raw_metadata(raw), raw)
         return _seen(self._metadata(content), content)
 
     def event(self, line: bytes) -> Event | WatchError:
@@ -137,7 +137,7 @@ class Decoder(Generic[T]):
         raw = decoded(_events.decode, line)
         if raw.type == "ERROR":
             return WatchError(bytes(raw.object))
-        return Event(raw.type, _seen(raw_metadata(raw.object), raw.object))
+        return Event(raw.type, _seen(_raw_metadata(raw.object), raw.object))
 
 
 def whole(shape: type[S]) -> Decoder[S]:
@@ -147,7 +147,7 @@ def whole(shape: type[S]) -> Decoder[S]:
 
 def decoder(decode: Decode[T]) -> Decoder[T]:
     """A plain function as a decoder, which then goes over the bytes a second time."""
-    return decode if isinstance(decode, Decoder) else Decoder(msgspec.Raw, decode, raw_metadata)
+    return decode if isinstance(decode, Decoder) else Decoder(msgspec.Raw, decode, _raw_metadata)
 
 
 def raw_page(body: bytes) -> RawPage:
@@ -164,7 +164,7 @@ def decoded(decode: Callable[[bytes | msgspec.Raw], S], raw: bytes | msgspec.Raw
         raise BadObject(str(error)) from None
 
 
-def raw_metadata(raw: msgspec.Raw) -> Metadata:
+def _raw_metadata(raw: msgspec.Raw) -> Metadata:
     """Raises BadObject."""
     return decoded(_keys.decode, raw).metadata
 

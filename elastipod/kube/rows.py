@@ -39,7 +39,8 @@ VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpda
 _MOST_ANNOTATION: Final = 65_536
 _MOST_KEPT: Final = 64
 """A longer quantity is not worth a place in a cache."""
-_MOST_KEPT_ENVIRONMENT: Final = 8192
+_MOST_KEPT_BYTES: Final = 8192
+"""Nor is a longer environment or affinity."""
 _SHOWN_OF_ANNOTATION: Final = 256
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _NO_LABELS: Final[dict[str, str]] = {}
@@ -196,7 +197,7 @@ def _container(
 
 def _start_sizes(spec: shapes.ContainerSpecShape) -> tuple[StartSize, ...]:
     raw = bytes(spec.env)
-    read = _shared_environment if len(raw) <= _MOST_KEPT_ENVIRONMENT else _read_environment
+    read = _shared_environment if len(raw) <= _MOST_KEPT_BYTES else _read_environment
     environment = read(raw, spec.name)
     if not environment and not spec.command and not spec.args:
         return ()
@@ -291,12 +292,13 @@ def _shared_owner(kind: str, name: str, uid: str, api_version: str) -> OwnerRefe
 
 def _affinity(spec: shapes.PodSpecShape) -> Affinity:
     has_more = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints or ())
-    return _shared_affinity(bytes(spec.affinity), has_more)
+    raw = bytes(spec.affinity)
+    read = _shared_affinity if len(raw) <= _MOST_KEPT_BYTES else _read_affinity
+    return read(raw, has_more)
 
 
-@lru_cache(maxsize=1024)
-def _shared_affinity(raw: bytes, has_more: bool) -> Affinity:
-    """One value for the pods of a workload."""
+def _read_affinity(raw: bytes, has_more: bool) -> Affinity:
+    """What is required. Raises BadObject."""
     found = decoded(_affinities.decode, raw) or shapes.AffinityShape()
     nodes = found.node_affinity.required if found.node_affinity is not None else None
     terms = [] if nodes is None else nodes.node_selector_terms or []
@@ -313,6 +315,10 @@ def _shared_affinity(raw: bytes, has_more: bool) -> Affinity:
             for one in apart or ()
         ),
     )
+
+
+_shared_affinity: Final = lru_cache(maxsize=1024)(_read_affinity)
+"""One value for the pods of a workload."""
 
 
 def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.kube.decoding import BadObject
+from elastipod.kube.decoding import BadObject, decoded
 from elastipod.kube.rows import pod_row
 from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
 from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
@@ -102,10 +102,7 @@ def read_review(body: bytes) -> Review:
 
 def read_pod(review: Review) -> NewPod:
     """The pod that is asked about, in the namespace that the API server says. Raises BadObject."""
-    try:
-        shape = _pods.decode(review.raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadObject(str(error)) from None
+    shape = decoded(_pods.decode, review.raw)
     meta, spec = shape.metadata, shape.spec
     for what, many in (
         ("containers", spec.containers),
