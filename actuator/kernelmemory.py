@@ -176,7 +176,7 @@ def _raise(limit: KeptFile, swap: KeptFile | None, limit_bytes: int) -> None:
 
 
 def amounts(stat: bytes, names: tuple[bytes, ...]) -> int:
-    """The sum of these entries of a memory.stat, in bytes; those that lack count nothing."""
+    """The sum of these entries of a memory.stat, in bytes; those that lack, or are no amount, count nothing."""
     total = 0
     for name in names:
         start = stat.find(b"\n" + name + b" ")
@@ -184,5 +184,6 @@ def amounts(stat: bytes, names: tuple[bytes, ...]) -> int:
             continue
         start = max(start + 1, 0) + len(name) + 1
         end = stat.find(b"\n", start)
-        total += int(stat[start : end if end >= 0 else None])
+        amount = stat[start : end if end >= 0 else None]
+        total += int(amount) if amount.isdigit() else 0
     return total

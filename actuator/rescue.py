@@ -109,19 +109,27 @@ class Rescue:
             now=now,
         )
         guard.is_resizing = target.is_resizing
-        reading = self._memory.reading(target.key)
-        if reading is None:
+        obstacle = self._obstacle(target)
+        if obstacle is not None:
             self._memory.close(target.key)
-            self._on_outcome(target.key, Gone())
-            return
-        if self._memory.holds and reading.high_bytes is not None and not target.is_leased:
-            self._memory.close(target.key)
-            self._on_outcome(target.key, Failed("memory.high is set by another (MemoryQoS?), so it is left alone"))
+            self._on_outcome(target.key, obstacle)
             return
         self._slots[target.key] = _Slot(target, guard)
         if self._memory.holds:
             self._on_outcome(target.key, Watched())
         self.look((target.key,), now)
+
+    def _obstacle(self, target: Target) -> Outcome | None:
+        """Why a container can not be taken over, if so."""
+        try:
+            reading = self._memory.reading(target.key)
+        except OSError as error:
+            return _unread(error)
+        if reading is None:
+            return Gone()
+        if self._memory.holds and reading.high_bytes is not None and not target.is_leased:
+            return Failed("memory.high is set by another (MemoryQoS?), so it is left alone")
+        return None
 
     def drop(self, key: str) -> None:
         """Let go of a container: the hold is lifted, nothing is lowered."""
@@ -180,7 +188,7 @@ class Rescue:
             try:
                 reading = self._memory.reading(key)
             except OSError as error:
-                self._on_outcome(key, Failed(f"its memory can not be read: {error.strerror or error}"))
+                self._on_outcome(key, _unread(error))
                 continue
             if reading is None:
                 self._forget(key)
@@ -274,3 +282,7 @@ class Rescue:
             self._budget.give_back(key)
             self._memory.close(key)
             self._on_outcome(key, Gone())
+
+
+def _unread(error: OSError) -> Failed:
+    return Failed(f"its memory can not be read: {error.strerror or error}")

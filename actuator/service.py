@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -38,6 +38,9 @@ from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
 
 log = get_logger(__name__)
+
+_AGAIN_SECONDS: Final = 30.0
+"""After so long, what could not be watched is tried again."""
 
 
 class SpikeWatcher(Protocol):
@@ -317,9 +320,8 @@ class Actuator:
                 self._tell_leap(key)
             case Tell():
                 self._spike(key, outcome)
-            case Failed(message):
-                self._told[key] = (self._clock.now(), outcome)
-                log.warning("container not protected", container=key, error=message)
+            case Failed():
+                self._fail(key, outcome)
             case Gone():
                 target = self._targets.pop(key, None)
                 self._watched.discard(key)
@@ -329,6 +331,20 @@ class Actuator:
                 self.wake.set()
             case Watched():
                 self._watched.add(key)
+                if isinstance(self._told.get(key, (0.0, None))[1], Failed):
+                    del self._told[key]
+
+    def _fail(self, key: str, failed: Failed) -> None:
+        """Tell it once, and try again later where the container is not watched for it."""
+        if self._told.get(key, (0.0, None))[1] != failed:
+            log.warning("container not protected", container=key, error=failed.message)
+        self._told[key] = (self._clock.now(), failed)
+        if key in self._targets and key not in self._watched:
+            asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._watch_again, key)
+
+    def _watch_again(self, key: str) -> None:
+        if key in self._targets and key not in self._watched:
+            self._watcher.add(self._targets[key])
 
     def _spike(self, key: str, told: Tell) -> None:
         self._numbers.spike(told)

@@ -223,7 +223,7 @@ class Watcher:
                 self._epoll.unregister(fd)
 
     def _tell(self, key: str, outcome: Outcome) -> None:
-        if isinstance(outcome, Gone):
+        if isinstance(outcome, Gone | Failed) and key not in self._rescue.keys:
             self._targets.pop(key, None)
         self.on_outcome(key, outcome)
 
@@ -265,7 +265,11 @@ class Watcher:
             del self._opening[key]
 
     def _ask_for_marks(self, key: str, marks: tuple[int, ...]) -> None:
-        arming = self._memory.arming(key) if key not in self._arming else None
+        try:
+            arming = self._memory.arming(key) if key not in self._arming else None
+        except OSError as error:
+            self._not_armed(key, error, 0.0)
+            return
         if arming is not None:
             self._arming.add(key)
             self._to_arm.put(partial(self._arm, key, arming, marks))

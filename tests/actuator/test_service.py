@@ -10,7 +10,7 @@ import pytest
 from actuator.asking import refusal
 from actuator.journal import Journal
 from actuator.memory import Target
-from actuator.rescue import OnOutcome
+from actuator.rescue import Failed, OnOutcome, Watched
 from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.simulated import simulated_actuator
@@ -141,6 +141,29 @@ class Still:
 
     async def run(self) -> None:
         await asyncio.Event().wait()
+
+
+def test_what_could_not_be_watched_is_told_and_tried_again() -> None:
+    async def run(here: OneNode) -> None:
+        await here.run_pod("job", [LIMITED])
+        watcher = Still()
+        chosen = ActuatorSettings(node_name="here")
+        actuator = Actuator(here.connection, here.clock, chosen, watcher, lambda *_: ("pods/1", "pods/1/c"))
+        task = asyncio.create_task(run_part(actuator, here.clock, clock_ticker(here.clock)))
+        await asyncio.sleep(5)
+        [key] = watcher.keys
+        watcher.on_outcome(key, Failed("its memory can not be read"))
+        assert "can not be read" in str(actuator.explain("default/job"))
+        await asyncio.sleep(35)
+        assert watcher.keys == [key, key]
+        watcher.on_outcome(key, Watched())
+        assert "can not be read" not in str(actuator.explain("default/job"))
+        await asyncio.sleep(35)
+        assert watcher.keys == [key, key]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    in_one_node(run)
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["it lives", "it dies"])

@@ -259,6 +259,17 @@ def test_a_container_that_lacks_a_file_is_told_as_not_watched(tmp_path: Path) ->
     assert "memory.max" in failed.message
 
 
+def test_what_can_not_be_read_when_it_is_taken_over_is_told_and_can_be_added_again(tmp_path: Path) -> None:
+    root = v2_tree(tmp_path / "cg", GROUP, f"{POD}/c2")
+    (root / GROUP / "memory.current").write_text("")
+    with watching(CgroupFs(root)) as (watcher, seen):
+        watcher.add(target())
+        assert isinstance(seen.wait(Failed), Failed)
+        (root / GROUP / "memory.current").write_text(f"{MIB}\n")
+        watcher.add(target())
+        seen.wait(Watched)
+
+
 def test_what_can_not_be_read_is_told_and_the_others_are_watched_on(tmp_path: Path) -> None:
     root = v2_tree(tmp_path / "cg", GROUP, f"{POD}/c2")
     with watching(CgroupFs(root)) as (watcher, seen):

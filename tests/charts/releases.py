@@ -111,6 +111,7 @@ class Running:
     def says(self, path: str) -> tuple[int, str]:
         """What its port answers."""
         parts = urlsplit(self.address())
+        assert self.is_running(), (self._folder / "log").read_text()[-4000:]
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
         connection.request("GET", path)
         answer = connection.getresponse()
