@@ -347,7 +347,7 @@ class Actuator:
             self._watcher.add(self._targets[key])
 
     def _spike(self, key: str, told: Tell) -> None:
-        self._numbers.spike(told)
+        self._numbers.spike(told, self._find(key))
         if told.reason is not Reason.PAGE_CACHE:
             self._told[key] = (self._clock.now(), told)
             log.info(

@@ -14,7 +14,8 @@ from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound
 from elastipod.kube.events import EventWriter
 from elastipod.kube.resources import ELASTIC_NODES
-from elastipod.pods import Pod
+from elastipod.owners import workload_told_by
+from elastipod.pods import Container, Pod
 from elastipod.quantities import show_memory
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
@@ -31,13 +32,26 @@ _RESULTS: Final = {
     Reason.EXPIRED: "expired",
     Reason.HELD: "relaxed",
 }
+_DENIED: Final = "denied"
+_SPIKED: Final = ("namespace", "workload_kind", "workload", "container")
+_MOST_SPIKED: Final = 500
 
 
 class Numbers:
-    """The actuator's metrics."""
+    """The actuator's metrics. Spikes are told by workload as well, as far as there are not too many on the node."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._holds = metrics.counter("holds", "Memory spikes by what became of them", "result")
+        for result in (*_RESULTS.values(), _DENIED):
+            # What has not happened yet is 0, so that the first time shows as growth.
+            self._holds.labels(result)
+        self._of_workloads = metrics.counter(
+            "workload_holds",
+            "Memory spikes by workload and what became of them; without its names where it is one too many",
+            *_SPIKED,
+            "result",
+        )
+        self._spiked: set[tuple[str, ...]] = set()
         self._seconds = metrics.histogram(
             "hold_seconds",
             "Seconds from a spike's first event to its end",
@@ -50,13 +64,24 @@ class Numbers:
         self._restores = metrics.gauge("guard_restores", "Holds lifted by the guard since it started")
         self._watched = metrics.gauge("protected_containers", "Containers under protection")
 
-    def spike(self, told: Tell) -> None:
-        self._holds.labels(_RESULTS.get(told.reason, "denied")).inc()
+    def spike(self, told: Tell, spiked: tuple[Pod, Container] | None) -> None:
+        """What became of a spike; None for a container that is gone."""
+        result = _RESULTS.get(told.reason, _DENIED)
+        self._holds.labels(result).inc()
+        if spiked is not None:
+            self._of_workloads.labels(*self._names(*spiked), result).inc()
         if told.reason is not Reason.PAGE_CACHE:
             self._seconds.observe(told.seconds)
             self._over.observe(told.over_bytes)
         if told.reason is Reason.RAISED:
             self._raises.inc()
+
+    def _names(self, pod: Pod, container: Container) -> tuple[str, ...]:
+        workload = workload_told_by(pod)
+        names = (workload.namespace, workload.kind, workload.name, container.name)
+        if len(self._spiked) < _MOST_SPIKED:
+            self._spiked.add(names)
+        return names if names in self._spiked else ("",) * len(_SPIKED)
 
     def node(self, watched: int, restores: int) -> None:
         self._watched.set(watched)

@@ -3,12 +3,15 @@
 import sys
 
 from elastipod.process import Program, Surroundings, run_process, run_quickly
+from updater.exposition import Exposition
 from updater.service import Updater
 from updater.settings import UpdaterSettings
 
 
 def _make(around: Surroundings[UpdaterSettings]) -> Updater:
-    return Updater(around.connection, around.clock, around.settings, around.metrics)
+    updater = Updater(around.connection, around.clock, around.settings, around.metrics)
+    around.metrics.registry.register(Exposition(updater.fleet, updater.attempts, around.clock))
+    return updater
 
 
 def main() -> int:
