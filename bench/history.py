@@ -26,8 +26,8 @@ from recommender.sources.past import Unknown
 from recommender.sources.prometheus.access import PrometheusAccess
 from recommender.sources.prometheus.answers import Elements, Envelope
 from recommender.sources.prometheus.client import PrometheusClient
-from recommender.sources.prometheus.counting import Wanted
 from recommender.sources.prometheus.discovering import discover
+from recommender.sources.prometheus.grid import Wanted
 from recommender.sources.prometheus.loading import AT_ONCE, HistoryLoader
 from recommender.sources.prometheus.planning import span_before
 from recommender.sources.prometheus.queries import CPU, MEMORY

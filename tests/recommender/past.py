@@ -7,6 +7,7 @@ from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.folding import Fold
+from recommender.sources.prometheus.grid import Wanted
 from recommender.sources.prometheus.planning import span_before
 
 
@@ -16,6 +17,7 @@ def history_of(
     """One container that used the same all the time until now."""
     key = ContainerKey(Workload("default", "Deployment", "web"), "app")
     fold, span = Fold(settings, now), span_before(now, days * 86_400, 300)
-    fold.add_cpu(key, span, np.full(span.points, cores, dtype=np.float32), Unknown(now))
-    fold.add_memory(key, span, np.full(span.points, memory, dtype=np.float32), Unknown(now), living_uid)
+    wanted = [Wanted(key, Unknown(now), living_uid)]
+    fold.add_cpu(span, np.full((1, span.points), cores, dtype=np.float32), wanted)
+    fold.add_memory(span, np.full((1, span.points), memory, dtype=np.float32), wanted)
     return fold.histories()[key]

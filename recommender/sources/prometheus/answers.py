@@ -1,18 +1,14 @@
 """Answers of Prometheus' HTTP API, read while they arrive.
 
-Owns the way from bytes to series, one at a time and never all at once. A broken series costs only itself; an answer
-that does not end as it should is known as such. Fetches nothing.
+Owns the way from bytes to series, one at a time and never all at once; their points are points.py's matter. A broken
+series costs only itself; an answer that does not end as it should is known as such. Fetches nothing.
 """
 
 from collections.abc import Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
-
-from recommender.histogram import Floats, Ints
 
 _MOST_PIECE: Final = 4 * 1024**2
 """A series of 11,000 points takes a tenth of it."""
@@ -20,18 +16,6 @@ _MOST_NAME: Final = 512
 """A longer label value is nobody's name."""
 _MOST_ENDS: Final = 64
 _MOST_JOINED: Final = 8
-_WIDTH: Final = 10
-"""Places of a number that are read."""
-_ZERO, _QUOTE = np.uint8(ord("0")), np.uint8(ord('"'))
-_PLACES: Final = np.arange(_WIDTH, dtype=np.uint8)[:, np.newaxis]
-_POINT: Final = np.uint8((ord(".") - ord("0")) % 256)
-_WORTHS: Final = [
-    10.0 ** np.concatenate((np.arange(place)[::-1], [-np.inf], -np.arange(1, _WIDTH - place)))[:_WIDTH]
-    for place in range(_WIDTH + 1)
-]
-"""What a digit is worth at each place, by the place of the point."""
-
-Bytes = NDArray[np.uint8]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -73,7 +57,6 @@ class Envelope(Struct, rename="camel"):
 
 
 _envelopes: Final = msgspec.json.Decoder(Envelope)
-_flat: Final = msgspec.json.Decoder(list[float])
 _series: Final = msgspec.json.Decoder(Series)
 _metrics: Final = msgspec.json.Decoder(_Metric)
 _label_sets: Final = msgspec.json.Decoder(dict[str, str])
@@ -197,64 +180,3 @@ def name_in(labels: dict[str, str], label: str) -> str:
     """The value of a label that names something; nothing where it is too long for that."""
     text = labels.get(label, "")
     return text if len(text) <= _MOST_NAME else ""
-
-
-def points(raw: msgspec.Raw, step: int = 0) -> tuple[Floats, Floats]:
-    """Times and values of `[[time, "value"], ...]` or `[time, "value"]`; NaN for no number. Raises ValueError.
-
-    With a step, times are not read one by one where the first and the last tell that there is none missing.
-    """
-    text = bytes(raw)
-    found = _without_gaps(text, step) if step else None
-    if found is not None:
-        return found
-    text = text.translate(None, b'[]" \n')
-    if not text:
-        return np.zeros(0), np.zeros(0)
-    try:
-        flat = np.fromiter(_flat.decode(b"[" + text + b"]"), dtype=np.float64)
-    except msgspec.DecodeError:
-        # NaN and infinity are no JSON.
-        words = text.replace(b"null", b"NaN").split(b",")
-        flat = np.array(words).astype(np.float64)
-    if len(flat) % 2:
-        raise ValueError("a point without a value")
-    return flat[0::2], flat[1::2]
-
-
-def _without_gaps(text: bytes, step: int) -> tuple[Floats, Floats] | None:
-    """Points that follow each other by a step; None where they may not, or are not plain numbers."""
-    letters = np.frombuffer(text + b'"' * _WIDTH, dtype=np.uint8)
-    quotes = np.flatnonzero(letters[: len(text)] == _QUOTE)
-    count = len(quotes) // 2
-    if not count or len(quotes) % 2 or not text.startswith(b"[[") or b"e" in text or b"E" in text:
-        return None
-    before_last = int(quotes[-3]) + 1 if count > 1 else 0
-    try:
-        first = int(text[2 : quotes[0] - 1])
-        last = int(text[before_last : quotes[-2] - 1].lstrip(b"],["))
-    except ValueError:
-        return None
-    values = _decimals(letters, quotes[0::2] + 1, quotes[1::2])
-    if values is None or last - first != (count - 1) * step:
-        return None
-    return first + np.arange(count, dtype=np.float64) * step, values
-
-
-def _decimals(text: Bytes, starts: Ints, ends: Ints) -> Floats | None:
-    """Numbers of digits and a point, by their first places: what is cut off is too little to count. None for others."""
-    lengths = np.minimum(ends - starts, _WIDTH + 1).astype(np.uint8)
-    # A place is a row, so that each step goes along all numbers.
-    digits = (text[starts + _PLACES] - _ZERO) * (lengths > _PLACES)
-    is_point = digits == _POINT
-    points_each = is_point.sum(axis=0, dtype=np.uint8)
-    places = np.where(points_each, (is_point * _PLACES).sum(axis=0, dtype=np.uint8), lengths)
-    digits[is_point] = 0
-    if digits.max() > 9 or points_each.max() > 1 or places.min() == 0 or places.max() > _WIDTH:
-        return None
-    values: Floats = _WORTHS[int(places[0])] @ digits
-    for place in np.flatnonzero(np.bincount(places)).tolist():
-        if place != places[0]:
-            found = np.flatnonzero(places == place)
-            values[found] = _WORTHS[place] @ digits[:, found]
-    return values

@@ -4,15 +4,12 @@ Owns telling amounts that are in another unit than they are said to be. Asks not
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from elastipod.pods import ContainerKey
-from recommender.sources.past import Unknown
 from recommender.sources.prometheus.folding import Fold
-from recommender.sources.prometheus.grid import Grid, Instance
+from recommender.sources.prometheus.grid import Grid, Instance, Wanted
 
 LEAST_BYTES: Final = 64 * 1024.0
 """Half of all containers use less memory than this only where bytes are something else."""
@@ -20,47 +17,30 @@ LEAST_SHARE: Final = 1 / 400
 """Half of all containers use less than this of what they ask for only then, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Whose instance it is, and which of its times are wanted."""
-
-    key: ContainerKey
-    unknown: Unknown
-    living_uid: str = ""
-    series: int = 1
-    """How many there are of it: one for each run of the container, and for each way it is scraped."""
-    request_bytes: int = 0
-    """How much memory its container asks for; 0 where that is not known."""
-
-
 def count(fold: Fold, grid: Grid, wanted: Mapping[Instance, Wanted], *, is_memory: bool, most: float) -> str:
     """Count what was read of what is wanted, and leave out what is more than any node has.
 
     Why none of it was counted, where none was.
     """
-    taken, peaks, shares = 0, [], []
-    for instance, row in grid.rows():
-        if most:
-            is_too_large = row > most
-            grid.dropped.too_large += int(is_too_large.sum())
-            row[is_too_large] = np.nan
-        known = row[~np.isnan(row)]
-        taken += len(known)
-        if len(known):
-            peaks.append(float(known.max()))
-            if wanted[instance].request_bytes:
-                shares.append(peaks[-1] / wanted[instance].request_bytes)
-    problem = suspicion(peaks, LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
+    amounts, of = grid.amounts, [wanted[instance] for instance in grid.instances]
+    if most:
+        is_too_large = amounts > most
+        grid.dropped.too_large += int(is_too_large.sum())
+        amounts[is_too_large] = np.nan
+    peaks = np.fmax.reduce(amounts, axis=1)
+    is_known = ~np.isnan(peaks)
+    taken = amounts.size - int(np.isnan(amounts).sum())
+    problem = suspicion(peaks[is_known], LEAST_BYTES if is_memory else 0.0, taken, grid.dropped.too_large)
     if is_memory:
-        problem = problem or suspicion(shares, LEAST_SHARE, 0, 0)
+        requests = np.array([one.request_bytes for one in of], dtype=np.float64)
+        is_asked = is_known & (requests > 0)
+        problem = problem or suspicion(peaks[is_asked] / requests[is_asked], LEAST_SHARE, 0, 0)
     if problem:
         return problem
-    for instance, row in grid.rows():
-        one = wanted[instance]
-        if is_memory:
-            fold.add_memory(one.key, grid.span, row, one.unknown, one.living_uid)
-        else:
-            fold.add_cpu(one.key, grid.span, row, one.unknown)
+    if is_memory:
+        fold.add_memory(grid.span, amounts, of)
+    else:
+        fold.add_cpu(grid.span, amounts, of)
     return ""
 
 

@@ -4,10 +4,11 @@ Owns the rule: each amount counts for as many live samples as its step is long, 
 intervals, from its first sample on. Asks nothing; what is known already is left out by its time.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elastipod.pods import ContainerKey
 from recommender.histogram import (
@@ -15,13 +16,16 @@ from recommender.histogram import (
     MEMORY_FIRST_BUCKET,
     Floats,
     HistogramState,
+    Ints,
     buckets_from,
 )
 from recommender.history import ContainerHistory, MemoryWindow
 from recommender.settings import RecommenderSettings
-from recommender.sources.past import Unknown
-from recommender.sources.prometheus.grid import Row
+from recommender.sources.prometheus.grid import Amounts, Wanted
 from recommender.sources.prometheus.planning import Span
+
+_BLOCK: Final = 65_536
+"""So many amounts are counted together: as many as stay at hand while they are."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,23 @@ class _Sum:
     windows: list[MemoryWindow] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """What is known of some instances, one after the other: each amount with its instance's row and its time."""
+
+    of: Sequence[Wanted]
+    rows: Ints
+    times: Floats
+    amounts: Floats
+    bounds: Ints
+    """Where each row begins, and where the last ends."""
+
+    def weights(self, rows: Ints, buckets: Ints, weights: Floats, count: int) -> Floats:
+        """The weights that fall into each of so many buckets, a row for each instance."""
+        found = np.bincount(rows * count + buckets, weights, len(self.of) * count)
+        return found.astype(np.float64, copy=False).reshape(-1, count)
+
+
 class Fold:
     """Histories as they add up, of all containers."""
 
@@ -48,39 +69,35 @@ class Fold:
         half_life = settings.half_life_seconds
         self._reference_at = np.floor(now / half_life) * half_life
         self._sums: dict[ContainerKey, _Sum] = {}
-        self._last: tuple[Span, Floats, Floats] | None = None
 
-    def add_cpu(self, key: ContainerKey, span: Span, row: Row, unknown: Unknown) -> None:
-        """Count what an instance used; NaN is not known."""
-        times, growth = self._along(span)
-        found = np.flatnonzero(~np.isnan(row) & _is_unknown(times, unknown))
-        if len(found) == 0:
-            return
-        settings, total = self._settings, self._sum(key)
-        worth = span.step / settings.metrics_resolution_seconds
-        weights = settings.cpu_sample_weight * worth * growth[found]
-        buckets = self._cpu.index(row[found].astype(np.float64))
-        total.cpu += np.bincount(buckets, weights, self._cpu.count)
-        total.samples += len(found) * worth
-        _widen(total, times[found])
+    def add_cpu(self, span: Span, amounts: Amounts, of: Sequence[Wanted]) -> None:
+        """Count what instances used, a row each; NaN is not known."""
+        worth = span.step / self._settings.metrics_resolution_seconds
+        weight = self._settings.cpu_sample_weight * worth
+        for block in _blocks(span, amounts, of):
+            buckets = self._cpu.index(block.amounts)
+            weights = block.weights(block.rows, buckets, weight * self._growth(block.times), self._cpu.count)
+            for row, total in self._totals(block):
+                total.cpu += weights[row]
+                total.samples += worth * float(block.bounds[row + 1] - block.bounds[row])
 
-    def add_memory(self, key: ContainerKey, span: Span, row: Row, unknown: Unknown, living_uid: str = "") -> None:
-        """Count the peaks of an instance; the last interval of a pod that is alive (`living_uid`) still runs."""
-        times, _ = self._along(span)
-        found = np.flatnonzero(~np.isnan(row) & _is_unknown(times, unknown))
-        if len(found) == 0:
-            return
-        total = self._sum(key)
+    def add_memory(self, span: Span, amounts: Amounts, of: Sequence[Wanted]) -> None:
+        """Count the peaks of instances, a row each; the last interval of a pod that is alive still runs."""
         interval = self._settings.memory_interval_seconds
-        at = times[found]
-        numbers = np.floor((at - at[0]) / interval)
-        starts = np.flatnonzero(np.diff(numbers, prepend=-1.0))
-        peaks = np.maximum.reduceat(row[found].astype(np.float64), starts)
-        ends = at[0] + (numbers[starts] + 1) * interval
-        total.memory += np.bincount(self._memory.index(peaks), self._growth(ends), self._memory.count)
-        if living_uid and ends[-1] > self._now:
-            total.windows.append(MemoryWindow(living_uid, float(ends[-1]), float(peaks[-1])))
-        _widen(total, at)
+        for block in _blocks(span, amounts, of):
+            begins = block.times[block.bounds[block.rows]]
+            numbers = np.floor((block.times - begins) / interval)
+            changes = (np.diff(block.rows, prepend=-1) != 0) | (np.diff(numbers, prepend=-1.0) != 0)
+            starts = np.flatnonzero(changes)
+            rows, peaks = block.rows[starts], np.maximum.reduceat(block.amounts, starts)
+            ends = begins[starts] + (numbers[starts] + 1) * interval
+            weights = block.weights(rows, self._memory.index(peaks), self._growth(ends), self._memory.count)
+            lasts = np.searchsorted(rows, np.arange(len(block.of)), side="right") - 1
+            for row, total in self._totals(block):
+                total.memory += weights[row]
+                uid, end = block.of[row].living_uid, float(ends[lasts[row]])
+                if uid and end > self._now:
+                    total.windows.append(MemoryWindow(uid, end, float(peaks[lasts[row]])))
 
     def histories(self) -> dict[ContainerKey, ContainerHistory]:
         """What was counted."""
@@ -96,18 +113,16 @@ class Fold:
             for key, total in self._sums.items()
         }
 
-    def _sum(self, key: ContainerKey) -> _Sum:
-        found = self._sums.get(key)
-        if found is None:
-            found = self._sums[key] = _Sum(np.zeros(self._cpu.count), np.zeros(self._memory.count))
-        return found
-
-    def _along(self, span: Span) -> tuple[Floats, Floats]:
-        """A span's times, and how much their samples weigh; the same for very many rows."""
-        if self._last is None or self._last[0] != span:
-            times = span.start + np.arange(span.points, dtype=np.float64) * span.step
-            self._last = (span, times, self._growth(times))
-        return self._last[1:]
+    def _totals(self, block: _Block) -> Iterator[tuple[int, _Sum]]:
+        """The rows of which something is known, and what has been counted of their containers."""
+        for row in np.flatnonzero(np.diff(block.bounds)).tolist():
+            key = block.of[row].key
+            total = self._sums.get(key)
+            if total is None:
+                total = self._sums[key] = _Sum(np.zeros(self._cpu.count), np.zeros(self._memory.count))
+            total.first_at = min(total.first_at, float(block.times[block.bounds[row]]))
+            total.last_at = max(total.last_at, float(block.times[block.bounds[row + 1] - 1]))
+            yield row, total
 
     def _growth(self, at: Floats) -> Floats:
         """How much more newer samples weigh."""
@@ -123,13 +138,19 @@ class Fold:
         )
 
 
-def _is_unknown(times: Floats, unknown: Unknown) -> NDArray[np.bool_]:
-    is_unknown: NDArray[np.bool_] = times <= unknown.until
-    if unknown.first is not None and unknown.last is not None:
-        is_unknown &= (times < unknown.first) | (times > unknown.last)
-    return is_unknown
-
-
-def _widen(total: _Sum, at: Floats) -> None:
-    total.first_at = min(total.first_at, float(at[0]))
-    total.last_at = max(total.last_at, float(at[-1]))
+def _blocks(span: Span, amounts: Amounts, of: Sequence[Wanted]) -> Iterator[_Block]:
+    """What is known and wanted of instances, some rows at a time; none without any."""
+    times = span.start + np.arange(span.points, dtype=np.float64) * span.step
+    unknown = [one.unknown for one in of]
+    until = np.array([one.until for one in unknown])[:, np.newaxis]
+    # What has no first and last is compared to nothing.
+    known = np.array([(one.first, one.last) for one in unknown], dtype=np.float64).reshape(-1, 2, 1)
+    for begin in range(0, len(of), max(_BLOCK // span.points, 1)):
+        part = slice(begin, begin + max(_BLOCK // span.points, 1))
+        is_wanted = ~np.isnan(amounts[part]) & (times <= until[part])
+        is_wanted &= ~((times >= known[part, 0]) & (times <= known[part, 1]))
+        rows, columns = np.nonzero(is_wanted)
+        if len(rows):
+            found = amounts[part][is_wanted].astype(np.float64)
+            bounds = np.searchsorted(rows, np.arange(len(of[part]) + 1))
+            yield _Block(of[part], rows, times[columns], found, bounds)

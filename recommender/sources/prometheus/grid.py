@@ -12,15 +12,20 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from elastipod.pods import ContainerKey
 from recommender.histogram import Floats
-from recommender.sources.prometheus.answers import Series, name_in, points
+from recommender.sources.past import Unknown
+from recommender.sources.prometheus.answers import Series, name_in
 from recommender.sources.prometheus.planning import Span
+from recommender.sources.prometheus.points import points, without_gaps
 from recommender.sources.prometheus.queries import Names
 
-Row = NDArray[np.float32]
+Amounts = NDArray[np.float32]
 
 MOST_CORES: Final = 100_000.0
 MOST_BYTES: Final = 1e15
+_READ_BYTES: Final = 1024**2
+"""So much text is read at once: as much as stays at hand while it is."""
 
 
 class Instance(Struct, frozen=True, gc=False, order=True):
@@ -29,6 +34,19 @@ class Instance(Struct, frozen=True, gc=False, order=True):
     namespace: str
     pod: str
     container: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose instance it is, and which of its times are wanted."""
+
+    key: ContainerKey
+    unknown: Unknown
+    living_uid: str = ""
+    series: int = 1
+    """How many there are of it: one for each run of the container, and for each way it is scraped."""
+    request_bytes: int = 0
+    """How much memory its container asks for; 0 where that is not known."""
 
 
 @dataclass(slots=True)
@@ -63,10 +81,24 @@ class Grid:
         self._names = names
         self._most = most
         self._wanted = wanted
-        self._rows: dict[Instance, Row] = {}
+        self._rows: dict[Instance, int] = {}
+        self._amounts: Amounts = np.zeros((0, span.points), dtype=np.float32)
+        self._unread: list[tuple[int, bytes]] = []
+        self._unread_bytes = 0
 
-    def rows(self) -> Iterator[tuple[Instance, Row]]:
-        yield from self._rows.items()
+    @property
+    def instances(self) -> list[Instance]:
+        """Whose the rows are."""
+        return list(self._rows)
+
+    def rows(self) -> Iterator[tuple[Instance, Amounts]]:
+        yield from zip(self._rows, self.amounts, strict=True)
+
+    @property
+    def amounts(self) -> Amounts:
+        """All rows."""
+        self._read()
+        return self._amounts[: len(self._rows)]
 
     def take(self, series: Series) -> None:
         """Write down a series of an answer."""
@@ -77,22 +109,41 @@ class Grid:
         if instance not in self._wanted:
             self.dropped.unwanted += 1
             return
+        text = bytes(series.values)
+        self._unread.append((self._rows.setdefault(instance, len(self._rows)), text))
+        self._unread_bytes += len(text)
+        if self._unread_bytes > _READ_BYTES:
+            self._read()
+
+    def _read(self) -> None:
+        """Read the points of the series that were taken."""
+        unread, self._unread, self._unread_bytes = self._unread, [], 0
+        more = len(self._rows) - len(self._amounts)
+        if more > 0:
+            more = max(more, len(self._amounts) // 2)
+            empty = np.full((more, self.span.points), np.nan, dtype=np.float32)
+            self._amounts = np.concatenate((self._amounts, empty))
+        found = without_gaps([text for _, text in unread], self.span.step)
+        for (row, text), plain in zip(unread, found, strict=True):
+            if plain is None or not self._write_plain(self._amounts[row], *plain):
+                self._write(self._amounts[row], text)
+
+    def _write_plain(self, row: Amounts, first: int, values: Floats) -> bool:
+        """Write down amounts at times of the grid without a gap; whether these are such."""
+        place, rest = divmod(first - self.span.start, self.span.step)
+        if rest or place < 0 or place + len(values) > self.span.points or values.max() > self._most:
+            return False
+        # Of two that are told for the same time the higher counts.
+        here = row[place : place + len(values)]
+        np.fmax(here, values, out=here, casting="same_kind")
+        return True
+
+    def _write(self, row: Amounts, text: bytes) -> None:
+        span = self.span
         try:
-            times, values = points(series.values, self.span.step)
+            times, values = points(text)
         except ValueError:
             self.dropped.bad_values += 1
-            return
-        row = self._rows.get(instance)
-        if row is None:
-            row = self._rows[instance] = np.full(self.span.points, np.nan, dtype=np.float32)
-        self._write(row, times, values)
-
-    def _write(self, row: Row, times: Floats, values: Floats) -> None:
-        span = self.span
-        if self._is_plain(times, values):
-            place = int(times[0] - span.start) // span.step
-            # Of two that are told for the same time the higher counts.
-            row[place : place + len(values)] = np.fmax(row[place : place + len(values)], values.astype(np.float32))
             return
         with np.errstate(invalid="ignore"):
             is_good = (values >= 0) & (values <= self._most)
@@ -104,14 +155,6 @@ class Grid:
         self.dropped.too_large += int(is_too_large.sum())
         self.dropped.off_grid += int((is_good & ~fits).sum())
         np.fmax.at(row, columns[taken].astype(np.int64), values[taken].astype(np.float32))
-
-    def _is_plain(self, times: Floats, values: Floats) -> bool:
-        """Whether these are amounts at times of the grid without a gap, as nearly all are."""
-        span, count = self.span, len(values)
-        if not count or not span.start <= times[0] <= times[-1] <= span.end or (times[0] - span.start) % span.step:
-            return False
-        is_dense = times[-1] - times[0] == (count - 1) * span.step and (count < 3 or times[1] - times[0] == span.step)
-        return bool(is_dense and values.min() >= 0 and values.max() <= self._most)
 
 
 def instance_of(labels: dict[str, str], names: Names) -> Instance | None:

@@ -13,9 +13,8 @@ from elastipod.quantities import NOTHING, Resources
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Fetched, HistoryRequest
 from recommender.sources.prometheus.client import PrometheusClient
-from recommender.sources.prometheus.counting import Wanted
 from recommender.sources.prometheus.discovering import discover
-from recommender.sources.prometheus.grid import Instance
+from recommender.sources.prometheus.grid import Instance, Wanted
 from recommender.sources.prometheus.loading import HistoryLoader, Loaded
 from recommender.sources.prometheus.ownership import Matching, Owners
 from recommender.sources.prometheus.planning import span_before

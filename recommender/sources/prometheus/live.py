@@ -12,12 +12,13 @@ from elastipod.clock import Clock
 from recommender.samples import UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import UsageReading
-from recommender.sources.prometheus.answers import Series, points
+from recommender.sources.prometheus.answers import Series
 from recommender.sources.prometheus.client import PrometheusClient, Unusable
 from recommender.sources.prometheus.counting import LEAST_BYTES, suspicion
 from recommender.sources.prometheus.discovering import Found, discover
 from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Instance, instance_of
 from recommender.sources.prometheus.planning import EVERYTHING, Shard
+from recommender.sources.prometheus.points import points
 from recommender.sources.prometheus.queries import Selecting
 
 _RATE_SECONDS: Final = 180

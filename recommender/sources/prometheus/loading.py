@@ -16,10 +16,10 @@ from recommender.history import ContainerHistory
 from recommender.samples import LEEWAY
 from recommender.settings import RecommenderSettings
 from recommender.sources.prometheus.client import PrometheusClient, PrometheusError
-from recommender.sources.prometheus.counting import Wanted, count
+from recommender.sources.prometheus.counting import count
 from recommender.sources.prometheus.discovering import Found
 from recommender.sources.prometheus.folding import Fold
-from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Dropped, Grid, Instance, instance_of
+from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Dropped, Grid, Instance, Wanted, instance_of
 from recommender.sources.prometheus.ownership import Owners
 from recommender.sources.prometheus.planning import MOST_POINTS, MOST_SAMPLES, Shard, Span, plan_shards
 from recommender.sources.prometheus.queries import (

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Final
 
 from elastipod.quantities import NOTHING, Resources
-from recommender.sources.prometheus.answers import Series, points
+from recommender.sources.prometheus.answers import Series
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.discovering import Found
 from recommender.sources.prometheus.grid import MOST_BYTES, Instance, instance_of
 from recommender.sources.prometheus.planning import Shard
+from recommender.sources.prometheus.points import points
 from recommender.sources.prometheus.queries import (
     CPU,
     INIT_CONTAINERS,

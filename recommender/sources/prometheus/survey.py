@@ -14,9 +14,8 @@ from recommender.advising import Sized, Surveyed
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.client import PrometheusClient, Unusable
-from recommender.sources.prometheus.counting import Wanted
 from recommender.sources.prometheus.discovering import discover
-from recommender.sources.prometheus.grid import Instance
+from recommender.sources.prometheus.grid import Instance, Wanted
 from recommender.sources.prometheus.loading import HistoryLoader, Progress, no_progress
 from recommender.sources.prometheus.ownership import Matching, Owners, guessed_workload
 from recommender.sources.prometheus.planning import span_before

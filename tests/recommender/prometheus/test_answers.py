@@ -3,13 +3,12 @@
 import random
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
 
-from recommender.sources.prometheus.answers import BadAnswer, Elements, Series, label_sets_answer, points, range_answer
+from recommender.sources.prometheus.answers import BadAnswer, Elements, Series, label_sets_answer, range_answer
+from recommender.sources.prometheus.points import points
 from tests.recommender.prometheus.loopback import compact, matrix
 
 
@@ -45,37 +44,6 @@ def test_series_arrive_whole_however_the_bytes_are_cut(
 def test_label_sets_arrive_whole(sets: list[dict[str, str]], size: int) -> None:
     found, _ = read(label_sets_answer(), compact({"status": "success", "data": sets}), size)
     assert found == sets
-
-
-def test_numbers_are_taken_and_the_rest_is_no_number() -> None:
-    times, values = points(Raw(b'[[0,"NaN"],[60,"0.2"],[120,"+Inf"],[180,null],[240,"-Inf"]]'))
-    assert times.tolist() == [0, 60, 120, 180, 240]
-    assert np.isfinite(values).tolist() == [False, True, False, False, False]
-
-
-AMOUNTS = st.floats(0, 1e15).map(repr) | st.integers(0, 10**15).map(str) | st.floats(0, 100).map("{:.17f}".format)
-
-
-@given(st.lists(AMOUNTS, min_size=1, max_size=20))
-@example(["6.944444444444444e-05", "0.5"])
-@example(["0", "7.25", "12.125", "123456789012", "1234567890123"])
-def test_points_without_gaps_are_what_each_of_them_says(texts: list[str]) -> None:
-    body = ",".join(f'[{60 * at},"{text}"]' for at, text in enumerate(texts))
-    times, values = points(Raw(f"[{body}]".encode()), 60)
-    assert times.tolist() == [60 * at for at in range(len(texts))]
-    assert values == pytest.approx([float(text) for text in texts], rel=1e-7, abs=1e-7)
-
-
-@pytest.mark.parametrize("text", ["1.2.3", "", ".", "-", "1,2", "0x1"])
-def test_a_point_that_is_no_number_is_not_taken_for_one(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        points(Raw(f'[[0,"1"],[60,"{text}"]]'.encode()), 60)
-
-
-@pytest.mark.parametrize("raw", [b'[[0,"x"]]', b"[[0]]", b'{"a":1}', b'[[0,"1","2"]]'])
-def test_what_are_no_points_is_refused(raw: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        points(Raw(raw))
 
 
 def test_a_broken_series_costs_only_itself() -> None:

@@ -15,7 +15,7 @@ from recommender.sources.past import Unknown
 from recommender.sources.prometheus.answers import Series
 from recommender.sources.prometheus.counting import LEAST_BYTES, suspicion
 from recommender.sources.prometheus.folding import Fold
-from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Grid, Instance, Row
+from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Amounts, Grid, Instance, Wanted
 from recommender.sources.prometheus.planning import Span
 from recommender.sources.prometheus.queries import Names
 from tests.recommender.prometheus.loopback import compact
@@ -27,22 +27,25 @@ SETTINGS = RecommenderSettings(cpu_sample_weight=0.1, metrics_resolution_seconds
 amounts = st.lists(st.none() | st.floats(0.125, 1000, width=32), min_size=1, max_size=120)
 
 
-def row_of(found: list[float | None]) -> Row:
+def row_of(found: list[float | None]) -> Amounts:
     return np.array([np.nan if one is None else one for one in found], dtype=np.float32)
 
 
-def span_of(row: Row) -> Span:
+def span_of(row: Amounts) -> Span:
     return Span(NOW - (len(row) - 1) * STEP, NOW, STEP)
 
 
-def folded(cores: Row, memory: Row, unknown: Unknown | None = None, *, uid: str = "") -> ContainerHistory | None:
+def folded(
+    cores: Amounts, memory: Amounts, unknown: Unknown | None = None, *, uid: str = ""
+) -> ContainerHistory | None:
     fold = Fold(SETTINGS, NOW)
-    fold.add_cpu(KEY, span_of(cores), cores, unknown or Unknown(NOW))
-    fold.add_memory(KEY, span_of(memory), memory, unknown or Unknown(NOW), uid)
+    wanted = [Wanted(KEY, unknown or Unknown(NOW), uid)]
+    fold.add_cpu(span_of(cores), cores[np.newaxis], wanted)
+    fold.add_memory(span_of(memory), memory[np.newaxis], wanted)
     return fold.histories().get(KEY)
 
 
-def heard_live(row: Row) -> ContainerHistory:
+def heard_live(row: Amounts) -> ContainerHistory:
     """The same amounts, learned one after the other."""
     history = History(SETTINGS)
     place = history.ensure_instance(InstanceKey("uid", "app"), history.ensure_row(KEY))
@@ -124,7 +127,7 @@ def weights_at(state: HistogramState, at: float) -> dict[int, float]:
 def test_a_coarse_step_weighs_as_many_live_samples_as_it_is_long() -> None:
     settings = RecommenderSettings(metrics_resolution_seconds=60)
     fold = Fold(settings, NOW)
-    fold.add_cpu(KEY, Span(NOW - 3600, NOW, 3600), row_of([1.0, 1.0]), Unknown(NOW))
+    fold.add_cpu(Span(NOW - 3600, NOW, 3600), row_of([1.0, 1.0])[np.newaxis], [Wanted(KEY, Unknown(NOW))])
     assert fold.histories()[KEY].samples == 120
 
 

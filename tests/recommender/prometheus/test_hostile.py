@@ -17,10 +17,10 @@ from recommender.sources.past import Unknown
 from recommender.sources.prometheus.access import PrometheusAccess
 from recommender.sources.prometheus.answers import BadAnswer, Series, range_answer
 from recommender.sources.prometheus.client import Late, PrometheusClient, PrometheusError, Refused, Unusable
-from recommender.sources.prometheus.counting import Wanted, count
+from recommender.sources.prometheus.counting import count
 from recommender.sources.prometheus.discovering import Found, discover
 from recommender.sources.prometheus.folding import Fold
-from recommender.sources.prometheus.grid import MOST_BYTES, Grid, Instance
+from recommender.sources.prometheus.grid import MOST_BYTES, Grid, Instance, Wanted
 from recommender.sources.prometheus.loading import HistoryLoader, Loaded
 from recommender.sources.prometheus.planning import Span, span_before
 from recommender.sources.prometheus.queries import Names, Selecting
@@ -309,9 +309,9 @@ def test_ten_thousand_spoiled_answers_lose_and_lower_nothing_that_was_known() ->
         for series in found:
             grid.take(series)
         fold = Fold(SETTINGS, NOW)
-        for instance, row in grid.rows():
-            unknown = Unknown(NOW, ours.first_sample_at, NOW - 40_000)
-            fold.add_memory(KEY, SPAN, row, unknown, WANTED[instance].living_uid)
+        unknown = Unknown(NOW, ours.first_sample_at, NOW - 40_000)
+        of = [Wanted(KEY, unknown, WANTED[instance].living_uid) for instance in grid.instances]
+        fold.add_memory(SPAN, grid.amounts, of)
         for past in fold.histories().values():
             taken += 1
             both = filled(ours, past, SETTINGS.half_life_seconds)

@@ -13,8 +13,8 @@ from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
 from recommender.sources.prometheus.access import PrometheusAccess
 from recommender.sources.prometheus.client import PrometheusClient, Unreachable
-from recommender.sources.prometheus.counting import Wanted
 from recommender.sources.prometheus.discovering import discover
+from recommender.sources.prometheus.grid import Wanted
 from recommender.sources.prometheus.loading import HistoryLoader
 from recommender.sources.prometheus.ownership import Matching
 from recommender.sources.prometheus.planning import span_before
