@@ -1,0 +1,1 @@
+"""Grafana dashboards and Prometheus rules, made from lists of panels and alerts."""

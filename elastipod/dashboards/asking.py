@@ -1,0 +1,55 @@
+"""How boards and rules ask Prometheus, so that nothing counts twice.
+
+Owns the ways to one number. What is the same may be scraped twice, or come from a leader and from its successor: a
+gauge is made one by the largest before anything is added up. A counter is one by process, and what processes counted is
+added up: one that was replaced counts until then. Where there is no label `cluster`, all is one cluster.
+"""
+
+from typing import Final
+
+BY_WORKLOAD: Final = ("cluster", "namespace", "workload_kind", "workload")
+BY_CONTAINER: Final = (*BY_WORKLOAD, "container")
+BY_ACCOUNT: Final = (*BY_CONTAINER, "resource")
+CHOSEN: Final = 'cluster=~"$cluster", namespace=~"$namespace", workload=~"$workload"'
+CLUSTER: Final = 'cluster=~"$cluster"'
+_PROCESS: Final = ("cluster", "instance")
+
+
+def selected(metric: str, where: str) -> str:
+    """The series of a metric that are meant."""
+    return f"{metric}{{{where}}}" if where else metric
+
+
+def once(metric: str, where: str, by: tuple[str, ...] = BY_ACCOUNT, *, offset: str = "") -> str:
+    """A gauge, each series once, however often it was scraped; as it is, or as it was before."""
+    before = f" offset {offset}" if offset else ""
+    return f"max by ({', '.join(by)}) ({selected(metric, where)}{before})"
+
+
+def of(resource: str, where: str = CHOSEN) -> str:
+    """What is chosen, of one resource."""
+    return f'{where}, resource="{resource}"' if where else f'resource="{resource}"'
+
+
+def sum_by(by: tuple[str, ...], expression: str) -> str:
+    """A sum for each of the labels' values; one sum where none is named."""
+    return f"sum by ({', '.join(by)}) ({expression})" if by else f"sum({expression})"
+
+
+def counted(metric: str, where: str, by: tuple[str, ...] = (), *, over: str, how: str = "rate") -> str:
+    """What a counter grew, by the second or in all, over a span."""
+    one = f"max by ({', '.join(dict.fromkeys((*_PROCESS, *by)))}) ({how}({selected(metric, where)}[{over}]))"
+    return sum_by(by, one)
+
+
+def percentile(metric: str, fraction: float, where: str, by: tuple[str, ...] = (), *, over: str) -> str:
+    """A percentile of a histogram over all processes."""
+    buckets = counted(f"{metric}_bucket", where, ("le", *by), over=over)
+    return f"histogram_quantile({fraction}, {buckets})"
+
+
+def fresh(metric: str, where: str, by: tuple[str, ...], *, over: str) -> str:
+    """Where a counter grew within a span, or has begun to count."""
+    labels = tuple(dict.fromkeys((*_PROCESS, *by)))
+    now, before = once(metric, where, labels), once(metric, where, labels, offset=over)
+    return f"{sum_by(by, f'{now} - ({before} or {now} * 0)')} > 0"

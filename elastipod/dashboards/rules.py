@@ -1,0 +1,126 @@
+"""The recording rules and alerts, by component.
+
+Owns which there are and how long each has to hold: longer than the moment in which two scrapes disagree.
+"""
+
+from typing import Final
+
+from elastipod.dashboards.alerts import Alert, Group, Recorded, Severity
+from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, fresh, once, sum_by
+
+BY_NAMESPACE: Final = ("cluster", "namespace")
+_AMOUNTS: Final = ("requests_before", "requests", "allocated", "recommended", "usage", "waste", "lacking", "applied")
+_COSTS: Final = ("requests", "waste", "lacking", "applied")
+_CONTAINER: Final = "{{ $labels.namespace }}/{{ $labels.workload }} {{ $labels.container }}"
+_HELD_FOR_NOTHING: Final = 'result=~"expired|denied"'
+_KILLS: Final = "elastipod_workload_oom_kills_total"
+_LOOKED_BACK: Final = "15m"
+_ALWAYS_LED: Final = "elastipod_workload_series_left_out"
+
+
+def recorded_cost(number: str) -> str:
+    """The name of a namespace's money for an hour."""
+    return f"namespace:elastipod_workload_{number}_cost_per_hour:sum"
+
+
+def cost_by_namespace(number: str, where: str = "") -> str:
+    """Money for an hour by namespace and currency, from the series themselves."""
+    series = once(f"elastipod_workload_{number}_cost_per_hour", where, (*BY_ACCOUNT, "currency"))
+    return sum_by((*BY_NAMESPACE, "currency"), series)
+
+
+def _amount_by_namespace(number: str) -> str:
+    return sum_by((*BY_NAMESPACE, "resource"), once(f"elastipod_workload_{number}", ""))
+
+
+def _and(one: str, other: str, on: tuple[str, ...]) -> str:
+    return f"({one}) and on ({', '.join(on)}) ({other})"
+
+
+def _killed(by: tuple[str, ...] = BY_CONTAINER) -> str:
+    return fresh(_KILLS, "", by, over=_LOOKED_BACK)
+
+
+def _no_leader(part: str) -> Alert:
+    runs = f'elastipod_run_seconds_count{{part="{part}"}}'
+    return Alert(
+        f"Elastipod{part.title()}Absent",
+        f"sum by (cluster) (rate({runs}[10m])) == 0",
+        "5m",
+        f"No {part} is at work: no run ended in ten minutes.",
+        f"See whether its pods run and who holds the Lease elastipod-{part}. Pods keep the sizes they have meanwhile.",
+        runs,
+        # A process that ends takes its metrics along.
+        unseen=Severity.WARNING,
+    )
+
+
+RECOMMENDER: Final = Group(
+    "recommender",
+    (
+        *(Recorded(f"namespace:elastipod_workload_{one}:sum", _amount_by_namespace(one)) for one in _AMOUNTS),
+        *(Recorded(recorded_cost(one), cost_by_namespace(one)) for one in _COSTS),
+    ),
+    (
+        _no_leader("recommender"),
+        Alert(
+            "ElastipodSourceLost",
+            "max by (cluster, source) (elastipod_source_age_seconds) > 600",
+            "5m",
+            "The recommender has read no usage from {{ $labels.source }} for {{ $value | humanizeDuration }}.",
+            "Recommendations stay as they are. See the recommender's log, and whether the source answers.",
+            "elastipod_source_age_seconds",
+        ),
+        Alert(
+            "ElastipodTargetCapped",
+            f"{once('elastipod_workload_capped', '', (*BY_ACCOUNT, 'reason'))} > 0",
+            "6h",
+            f"The {{{{ $labels.resource }}}} target of {_CONTAINER} is capped for hours: {{{{ $labels.reason }}}}.",
+            "The container needs more than it may have. Raise what caps it, or give the work to more pods.",
+            _ALWAYS_LED,
+        ),
+        Alert(
+            "ElastipodOomAfterRecommendation",
+            _and(_killed(), once("elastipod_workload_recommended", 'resource="memory"', BY_CONTAINER), BY_CONTAINER),
+            "1m",
+            f"{_CONTAINER} was killed for memory although there is a recommendation for it.",
+            "The next recommendation is higher. See whether the resize waits, or a limit of its own is lower.",
+            _ALWAYS_LED,
+        ),
+    ),
+)
+UPDATER: Final = Group(
+    "updater",
+    (),
+    (
+        _no_leader("updater"),
+        Alert(
+            "ElastipodResizeWaiting",
+            f"{once('elastipod_workload_resize_waiting_seconds', '', (*BY_WORKLOAD, 'node', 'reason'))} > 3600",
+            "5m",
+            "A resize of {{ $labels.namespace }}/{{ $labels.workload }} on {{ $labels.node }} has waited for "
+            "{{ $value | humanizeDuration }}: {{ $labels.reason }}.",
+            "`elastipod explain POD` says what is in the way.",
+            "elastipod_node_allocatable",
+        ),
+    ),
+)
+ACTUATOR: Final = Group(
+    "actuator",
+    (),
+    (
+        Alert(
+            "ElastipodHoldEndedInKill",
+            _and(
+                fresh("elastipod_workload_holds_total", _HELD_FOR_NOTHING, BY_CONTAINER, over=_LOOKED_BACK),
+                _killed(),
+                BY_CONTAINER,
+            ),
+            "1m",
+            f"{_CONTAINER} was held in a memory spike, got no more memory, and was killed.",
+            "The Event on the pod says why there was none: the node's budget, its ceiling, or the API server.",
+            "elastipod_holds_total",
+        ),
+    ),
+)
+GROUPS: Final = (RECOMMENDER, UPDATER, ACTUATOR)

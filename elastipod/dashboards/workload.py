@@ -1,0 +1,110 @@
+"""The board of workloads: what containers request, are recommended and use, and what happened to them.
+
+Throttling and restarts are the kubelets' to tell; their series name pods, which begin with their workload's name.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from elastipod.dashboards.asking import BY_CONTAINER, BY_WORKLOAD, CHOSEN, counted, fresh, of, once
+from elastipod.dashboards.panels import Annotation, Board, Panel, Query, Row, Unit
+from elastipod.dashboards.savings import RESOURCES, WORKLOADS
+
+_RATE: Final = "$__rate_interval"
+_NAMED: Final = "{{workload}} {{container}}"
+_PODS: Final = 'cluster=~"$cluster", namespace=~"$namespace", pod=~"($workload)(-.*)?", container!="", container!="POD"'
+_POD: Final = ("cluster", "namespace", "pod", "container")
+_A_MINUTE: Final = "1m"
+
+
+def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
+    yield Panel(
+        f"All pods' {what}",
+        "What the pods of each container request, may use at most, are recommended and use, added up. The limit is "
+        "not drawn where one of the pods has none.",
+        unit,
+        tuple(
+            Query(once(f"elastipod_workload_{metric}", of(resource)), f"{_NAMED}: {metric}")
+            for metric in ("requests", "limits", "recommended", "usage")
+        ),
+    )
+
+
+def _a_pod(metric: str, where: str = CHOSEN, offset: str = "") -> str:
+    """The amount of the mean pod."""
+    amount, pods = (once(f"elastipod_workload_{name}", where, offset=offset) for name in (metric, "pods"))
+    return f"({amount} / {pods})"
+
+
+def _trouble() -> Iterator[Panel]:
+    throttled, periods = (
+        f"sum by (cluster, namespace, container) (max by ({', '.join(_POD)}) "
+        f"(rate(container_cpu_cfs_{name}_total{{{_PODS}}}[{_RATE}])))"
+        for name in ("throttled_periods", "periods")
+    )
+    yield Panel(
+        "Throttled",
+        "The share of periods in which a container's CPU limit stopped it, from the kubelets' cAdvisor metrics.",
+        Unit.FRACTION,
+        (Query(f"{throttled} / {periods}", "{{namespace}} {{container}}"),),
+    )
+    yield Panel(
+        "Memory spikes",
+        "Spikes by what became of them: raised got more memory, relaxed fell back, cache could be reclaimed; expired "
+        "and denied were let go without more memory, and the kernel decided.",
+        Unit.PER_SECOND,
+        (
+            Query(
+                counted("elastipod_workload_holds_total", CHOSEN, (*BY_CONTAINER, "result"), over=_RATE),
+                f"{_NAMED}: {{{{result}}}}",
+            ),
+        ),
+    )
+    waiting = once("elastipod_workload_resize_waiting_seconds", CHOSEN, (*BY_WORKLOAD, "node", "reason"))
+    yield Panel(
+        "Resizes that wait",
+        "How long the pod of a workload waits for its resize that waits the longest, by node and by reason.",
+        Unit.SECONDS,
+        (Query(waiting, "{{workload}} on {{node}}: {{reason}}"),),
+    )
+    yield Panel(
+        "Pods",
+        "Pods that hold a reservation: bound to a node, not ended and not told to end.",
+        Unit.COUNT,
+        (Query(once("elastipod_workload_pods", of("cpu"), BY_CONTAINER), _NAMED),),
+    )
+
+
+def _changed() -> str:
+    """Where the mean pod requests otherwise than a minute before."""
+    now, before = _a_pod("requests"), _a_pod("requests", offset=_A_MINUTE)
+    return f"abs({now} - {before}) > 0.001 * {before}"
+
+
+_ANNOTATIONS: Final = (
+    Annotation("Resized", _changed(), "{{namespace}}/{{workload}} {{container}}: {{resource}}", "blue"),
+    Annotation(
+        "Held",
+        fresh("elastipod_workload_holds_total", CHOSEN, (*BY_CONTAINER, "result"), over=_A_MINUTE),
+        "{{namespace}}/{{workload}} {{container}}: {{result}}",
+        "orange",
+    ),
+    Annotation(
+        "Started",
+        f"max by ({', '.join(_POD)}) (container_start_time_seconds{{{_PODS}}}) > time() - 60",
+        "{{namespace}}/{{pod}} {{container}}",
+        "red",
+    ),
+)
+
+WORKLOAD: Final = Board(
+    "workload",
+    "elastipod / Workload",
+    "What containers request, are recommended and use, with resizes, holds and starts of containers as marks.",
+    WORKLOADS,
+    (
+        *(Row(what[0].upper() + what[1:], tuple(_sizes(resource, what, unit))) for resource, what, unit in RESOURCES),
+        Row("What happens", tuple(_trouble())),
+    ),
+    _ANNOTATIONS,
+)
