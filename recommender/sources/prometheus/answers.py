@@ -73,10 +73,10 @@ class _PointsUnread:
 
     def decode(self, buf: bytes, /) -> Series:
         # Within a label each quote is escaped, so this can not stand in one; and points hold no brace.
-        head, found, rest = buf.partition(b',"values":[[')
-        if not found or rest.find(b"}") != len(rest) - 1:
+        head = buf.find(b',"values":[[')
+        if head < 0 or buf.find(b"}", head) != len(buf) - 1:
             return _series.decode(buf)
-        return Series(_metrics.decode(head + b"}").metric, msgspec.Raw(b"[[" + rest[:-1]))
+        return Series(_metrics.decode(buf[:head] + b"}").metric, msgspec.Raw(buf[head + len(',"values":') : -1]))
 
 
 class Elements(Generic[T]):

@@ -53,9 +53,9 @@ def without_gaps(texts: Sequence[bytes], step: int) -> list[tuple[int, Floats] |
 
     None for those whose points may not, or are not all plain numbers: these are to be read one by one.
     """
-    whole = b"".join(texts)
-    letters = np.frombuffer(whole + b'"' * _MOST_PLACES, dtype=np.uint8)
-    quotes = np.flatnonzero(letters[: len(whole)] == _QUOTE)
+    # A word reaches beyond the last number.
+    letters = np.frombuffer(b"".join([*texts, b'"' * _MOST_PLACES]), dtype=np.uint8)
+    quotes = np.flatnonzero(letters[:-_MOST_PLACES] == _QUOTE)
     ends = np.cumsum([len(text) for text in texts])
     bounds = [0, *np.searchsorted(quotes, ends).tolist()]
     if any(bound % 2 for bound in bounds):
