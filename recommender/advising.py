@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import structs
 
-from elastipod.pods import Container, ContainerKey
+from elastipod.pods import Container, ContainerKey, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
 from recommender.capping import Surroundings, cap
@@ -41,6 +41,8 @@ class Surveyed:
 
     containers: dict[ContainerKey, Sized] = field(default_factory=dict)
     histories: dict[ContainerKey, ContainerHistory] = field(default_factory=dict)
+    pods: list[tuple[Pod, Workload]] = field(default_factory=list)
+    """Those that are not over, each with its own sizes."""
     largest_node: Resources = NOTHING
     problems: list[str] = field(default_factory=list)
 

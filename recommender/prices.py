@@ -97,6 +97,16 @@ class PriceTable:
                         return found
         return self.default(is_spot=known.capacity_type in _SPOT)
 
+    @property
+    def words(self) -> str:
+        """Where the prices come from, for people."""
+        known = f"{ON_DEMAND.source} ({_in_words(ON_DEMAND)}), and on spot nodes {_in_words(SPOT)}"
+        if not self._rows:
+            return known
+        rows = f"a price table of {len(self._rows)} rows"
+        everywhere = self._rows.get(NodeClass())
+        return f"{rows}, and elsewhere {known if everywhere is None else _in_words(everywhere)}"
+
     def default(self, *, is_spot: bool = False) -> Prices:
         """What holds for a node that no row speaks of, and where no node is known.
 
@@ -113,8 +123,11 @@ class PriceTable:
         return SPOT if is_spot else ON_DEMAND
 
 
-def read_prices(text: str, where: str = "the price table") -> PriceTable:
-    """A table as CSV with a header; columns that select may be left out or empty. Raises PriceError."""
+def read_prices(text: str, where: str = "the price table", currency: str = ON_DEMAND.currency) -> PriceTable:
+    """A table as CSV with a header; columns that select may be left out or empty. Raises PriceError.
+
+    The currency is that of rows that name none.
+    """
     lines = csv.reader(io.StringIO(text), strict=True)
     try:
         header = next((line for line in lines if line), None)
@@ -138,7 +151,7 @@ def read_prices(text: str, where: str = "the price table") -> PriceTable:
             if of in rows:
                 raise PriceError(f"{at} speaks of the same nodes as a line before")
             rows[of] = Prices(
-                _price(fields, "core_hour", at), _price(fields, "gib_hour", at), _currency(fields, at), at
+                _price(fields, "core_hour", at), _price(fields, "gib_hour", at), _currency(fields, currency, at), at
             )
     except csv.Error as error:
         raise PriceError(f"{where}, line {lines.line_num}: {error}") from None
@@ -171,11 +184,15 @@ def _price(fields: Mapping[str, str], column: str, at: str) -> float:
     return price
 
 
-def _currency(fields: Mapping[str, str], at: str) -> str:
-    text = fields.get("currency", "") or ON_DEMAND.currency
+def _currency(fields: Mapping[str, str], default: str, at: str) -> str:
+    text = fields.get("currency", "") or default
     if not _CURRENCY.fullmatch(text):
         raise PriceError(f"{at}, column currency: {text[:40]!r} is no currency; write its three letters, such as EUR")
     return text
+
+
+def _in_words(prices: Prices) -> str:
+    return f"{prices.core_hour:g} {prices.currency} for a core and {prices.gib_hour:g} for a GiB, an hour"
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

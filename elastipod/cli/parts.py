@@ -1,4 +1,4 @@
-"""Where the running parts are, and what they tell of a pod.
+"""Where the running parts are, and what they tell of a pod and of savings.
 
 Owns finding them: each writes the address of its port beside its Lease, the actuator into its ElasticNode. A part that
 does not answer is said so; nothing waits for it long.
@@ -28,9 +28,15 @@ from elastipod.kube.rows import decode_pod
 
 PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
 _ANSWER_SECONDS: Final = 2.0
+_SAVINGS_SECONDS: Final = 30.0
 _LATE_SECONDS: Final = 60.0
 """By how much a heartbeat may be late: a run takes its time, and the API server may not answer at once."""
 _MOST_BYTES: Final = 4_000_000
+_MOST_SAVINGS_BYTES: Final = 500_000_000
+
+
+class NoAnswerError(Exception):
+    """A part that is not there, or does not tell what it is asked; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +74,36 @@ class _Lease(Struct, frozen=True):
 
 async def running_parts(connection: Connection, picture: Picture) -> list[RunningPart]:
     """The parts that have made themselves known, actuators one per node. Raises KubeError."""
-    found = await list_rows(connection, LEASES, Decoder(_Lease, _running_part), label_selector=PART_LABEL)
+    found = await _leaders(connection)
     for node in picture.elastic_nodes:
         if node.status is not None:
             heard_at = _instant(node.status.last_heartbeat)
             status = node.status
             found.append(RunningPart("actuator", "", status.address, heard_at, node.metadata.name, status.message))
     return sorted(found, key=lambda part: (part.name, part.node))
+
+
+async def _leaders(connection: Connection) -> list[RunningPart]:
+    return await list_rows(connection, LEASES, Decoder(_Lease, _running_part), label_selector=PART_LABEL)
+
+
+async def ask_savings(connection: Connection) -> bytes:
+    """What the leading recommender tells of savings. Raises NoAnswerError, KubeError."""
+    leader = next((part for part in await _leaders(connection) if part.name == "recommender"), None)
+    if leader is None:
+        raise NoAnswerError("no recommender has made itself known in this cluster")
+    if not leader.address:
+        raise NoAnswerError("the recommender has not said where it listens")
+    try:
+        async with asyncio.timeout(_SAVINGS_SECONDS):
+            body = await _answer(connection, leader.address, "savings", _MOST_SAVINGS_BYTES)
+    except (KubeError, aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise NoAnswerError(
+            f"the recommender does not answer at {leader.address}: {error or type(error).__name__}"
+        ) from None
+    if body is None:
+        raise NoAnswerError(f"the recommender at {leader.address} tells no savings: it is older than this command")
+    return body
 
 
 async def ask_parts(connection: Connection, parts: list[RunningPart], key: str) -> dict[str, Any]:
@@ -88,7 +117,7 @@ async def _ask(connection: Connection, part: RunningPart, key: str) -> dict[str,
         return {"error": f"the {part.name} has not said where it listens"}
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            body = await _answer(connection, part.address, key)
+            body = await _answer(connection, part.address, f"explain/{key}", _MOST_BYTES)
         if body is None:
             return {"error": f"the {part.name} knows nothing of this pod"}
         return msgspec.json.decode(body, type=dict[str, Any])
@@ -96,7 +125,7 @@ async def _ask(connection: Connection, part: RunningPart, key: str) -> dict[str,
         return {"error": f"the {part.name} does not answer at {part.address}: {error or type(error).__name__}"}
 
 
-async def _answer(connection: Connection, address: str, key: str) -> bytes | None:
+async def _answer(connection: Connection, address: str, path: str, most_bytes: int) -> bytes | None:
     """A part in a pod is asked through the API server, any other at its port; None where it knows nothing."""
     where = urlsplit(address)
     host, port = where.hostname or "", where.port or 80
@@ -104,7 +133,7 @@ async def _answer(connection: Connection, address: str, key: str) -> bytes | Non
         selector = f"status.podIP={host}"
         pods = await list_rows(connection, PODS, decode_pod, label_selector=PART_LABEL, field_selector=selector)
         if pods:
-            asked = f"proxy/explain/{key}"
+            asked = f"proxy/{path}"
             try:
                 return await connection.get(PODS, pods[0].namespace, f"{pods[0].name}:{port}", subresource=asked)
             except NotFound as error:
@@ -112,15 +141,15 @@ async def _answer(connection: Connection, address: str, key: str) -> bytes | Non
                 if error.reason:
                     raise
                 return None
-    async with aiohttp.ClientSession() as session, session.get(f"{address}/explain/{key}") as answer:
+    async with aiohttp.ClientSession() as session, session.get(f"{address}/{path}") as answer:
         if answer.status == 404:
             return None
         answer.raise_for_status()
         body = b""
         async for chunk in answer.content.iter_chunked(65_536):
             body += chunk
-            if len(body) > _MOST_BYTES:
-                raise ValueError(f"its answer is longer than {_MOST_BYTES} bytes")
+            if len(body) > most_bytes:
+                raise ValueError(f"its answer is longer than {most_bytes} bytes")
         return body
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from elastipod.cli.output import shown
+from elastipod.pods import Workload
 from elastipod.quantities import format_cpu, format_memory
 
 _APPS: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
@@ -39,6 +40,16 @@ def patches(rows: Iterable[Row]) -> Iterator[str]:
                 containers.append({"name": row["container"], "resources": _resources(row)})
         if containers:
             yield "---\n" + yaml.safe_dump(_manifest(namespace, kind, name, containers), sort_keys=False)
+
+
+def patch_of(owner: Workload, rows: Iterable[Row]) -> str:
+    """One workload's patch as a YAML document; nothing where it has nothing to gain."""
+    containers = [
+        {"name": row["container"], "resources": _resources(row)} for row in rows if not _why_not(owner.kind, row)
+    ]
+    if not containers:
+        return ""
+    return yaml.safe_dump(_manifest(owner.namespace, owner.kind, owner.name, containers), sort_keys=False)
 
 
 def _why_not(kind: str, row: Row) -> str:

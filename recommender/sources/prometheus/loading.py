@@ -46,9 +46,16 @@ _MOST_INSTANCES: Final = 1_000_000
 Progress = Callable[[int, int], None]
 """Series done, and series in all."""
 
+Watch = Callable[[str, Grid, Mapping[Instance, Wanted]], None]
+"""Is shown what was counted: the resource's name, its amounts, and whose they are."""
+
 
 def no_progress(_done: int, _all: int) -> None:
     """For whom nobody waits."""
+
+
+def unwatched(_resource: str, _grid: Grid, _wanted: Mapping[Instance, Wanted]) -> None:
+    """For whom histories are enough."""
 
 
 @dataclass(slots=True)
@@ -112,6 +119,7 @@ class HistoryLoader:
         shared: Container[str] = (),
         largest_node: Resources = NOTHING,
         progress: Progress = no_progress,
+        watch: Watch = unwatched,
     ) -> Loaded:
         """The histories of instances. Raises PrometheusError where nothing at all can be had.
 
@@ -135,6 +143,8 @@ class HistoryLoader:
                     try:
                         grid = future.result()
                         problem = count(fold, grid, wanted, is_memory=part.is_memory, most=most[part.resource])
+                        if not problem:
+                            watch(part.resource, grid, wanted)
                         loaded.dropped.add(grid.dropped)
                         loaded.problems += [f"{part}: {warning}" for warning in sorted(grid.warnings)]
                         errors.clear()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from elastipod.pods import ContainerKey, Pod, Workload
+from elastipod.pods import Container, ContainerKey, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.advising import Sized, Surveyed
 from recommender.settings import RecommenderSettings
@@ -16,13 +16,14 @@ from recommender.sources.past import Unknown
 from recommender.sources.prometheus.client import PrometheusClient, Unusable
 from recommender.sources.prometheus.discovering import discover
 from recommender.sources.prometheus.grid import Instance, Wanted
-from recommender.sources.prometheus.loading import HistoryLoader, Progress, no_progress
+from recommender.sources.prometheus.loading import HistoryLoader, Progress, Watch, no_progress, unwatched
 from recommender.sources.prometheus.ownership import Matching, Owners, guessed_workload
 from recommender.sources.prometheus.planning import span_before
 from recommender.sources.prometheus.queries import REQUESTS
-from recommender.sources.prometheus.states import States
+from recommender.sources.prometheus.states import Sizes, States
 
 _SLEEPING: Final = ("CronJob",)
+_SOMEWHERE: Final = "?"
 
 Workloads = dict[Instance, Workload]
 
@@ -43,8 +44,9 @@ def survey(
     cluster: Cluster | None = None,
     namespaces: Iterable[str] = (),
     progress: Progress = no_progress,
+    watch: Watch = unwatched,
 ) -> Surveyed:
-    """What there is, and its history. Raises PrometheusError."""
+    """What there is, and its history; `watch` is shown what that is made of. Raises PrometheusError."""
     found = discover(client, now, settings.prometheus_job)
     if found.cpu is None and found.memory is None:
         raise Unusable("; ".join(found.problems))
@@ -67,9 +69,10 @@ def survey(
         for instance in living:
             asks = requests.get(instance, NOTHING), limits.get(instance, NOTHING)
             _count(surveyed, ContainerKey(workloads[instance], instance.container), *asks)
+        surveyed.pods = _pods(living, workloads, requests, limits)
     else:
         workloads = workloads_of(instances, owners, cluster)
-        surveyed.largest_node = cluster.largest_node
+        surveyed.largest_node, surveyed.pods = cluster.largest_node, cluster.pods
         for pod, workload in cluster.pods:
             for one in pod.sized_containers:
                 _count(surveyed, ContainerKey(workload, one.name), one.requests, one.limits)
@@ -86,7 +89,7 @@ def survey(
         surveyed.containers[wanted[instance].key].is_killed = True
     if wanted:
         node = surveyed.largest_node
-        loaded = loader.load(found, span, wanted, now=now, largest_node=node, progress=progress)
+        loaded = loader.load(found, span, wanted, now=now, largest_node=node, progress=progress, watch=watch)
         surveyed.histories = loaded.histories
         surveyed.problems += loaded.problems
     return surveyed
@@ -106,6 +109,22 @@ def workloads_of(instances: Iterable[Instance], owners: Owners, cluster: Cluster
     for pod in pods - told.keys():
         told[pod] = matching.of(*pod) or guessed_workload(*pod)
     return {one: told[one.namespace, one.pod] for one in instances}
+
+
+def _pods(
+    living: Iterable[Instance], workloads: Workloads, requests: Sizes, limits: Sizes
+) -> list[tuple[Pod, Workload]]:
+    """The pods that live, as far as a Prometheus knows them: not on which node, nor what else they ask of it."""
+    containers: dict[tuple[str, str], list[Container]] = {}
+    owners: dict[tuple[str, str], Workload] = {}
+    for one in sorted(living):
+        asks = Container(one.container, requests=requests.get(one, NOTHING), limits=limits.get(one, NOTHING))
+        containers.setdefault((one.namespace, one.pod), []).append(asks)
+        owners[one.namespace, one.pod] = workloads[one]
+    return [
+        (Pod(*named, "", node_name=_SOMEWHERE, phase="Running", containers=tuple(those)), owners[named])
+        for named, those in containers.items()
+    ]
 
 
 def _count(surveyed: Surveyed, key: ContainerKey, requests: Resources, limits: Resources) -> None:

@@ -1,0 +1,1 @@
+"""What is reserved, used and could be saved, as people read it."""

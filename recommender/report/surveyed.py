@@ -1,0 +1,67 @@
+"""Savings of a cluster in which nothing is installed, from what a Prometheus tells of it.
+
+Owns the way from what was surveyed to accounts. Nothing was resized there, so nothing is applied.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from elastipod.pods import Node, Pod
+from elastipod.quantities import Resources
+from recommender.advising import Advice, Surveyed
+from recommender.prices import PriceTable
+from recommender.ranges import Range
+from recommender.report.told import Savings, told
+from recommender.report.window import Window
+from recommender.savings import Advised, Snapshot, accounts, realisable
+
+NO_NODES: Final = (
+    "Which nodes could be given back is not known: that takes every pod of the cluster with what keeps it where it is, "
+    "which a Prometheus does not tell. Name the cluster by --context, without a namespace or a selector."
+)
+NO_NODE_PRICES: Final = (
+    "Prices are those of a node of which nothing is known: name the cluster by --context for each node's own."
+)
+
+
+def surveyed_savings(
+    surveyed: Surveyed,
+    advice: Sequence[Advice],
+    window: Window,
+    prices: PriceTable,
+    now: float,
+    *,
+    nodes: Sequence[Node] = (),
+    is_protected: Callable[[Pod], bool] | None = None,
+) -> Savings:
+    """Accounts, and their sums. Raises PriceError.
+
+    `is_protected` tells of a pod that no budget lets go; only where it is given, and the pods are all of the cluster,
+    nodes that could be given back are worked out.
+    """
+    snapshot = Snapshot(
+        pods=surveyed.pods,
+        nodes={node.name: node for node in nodes},
+        advised={one.key: Advised(_target(one), one.confidence, str(one.reason)) for one in advice},
+        used=window.newest,
+        before={},
+        usage=window.usage(),
+    )
+    spare = None if is_protected is None else realisable(snapshot, prices, is_protected=is_protected)
+    notes = ([] if nodes else [NO_NODE_PRICES]) + ([NO_NODES] if spare is None else [])
+    return told(
+        now,
+        prices.currency,
+        prices.words,
+        accounts(snapshot, prices),
+        spare,
+        window_seconds=window.seconds,
+        notes=notes,
+    )
+
+
+def _target(one: Advice) -> Resources:
+    def of(found: Range | None) -> int | None:
+        return None if found is None else found.target
+
+    return Resources(of(one.wants.cpu), of(one.wants.memory))

@@ -1,0 +1,177 @@
+"""Savings as JSON tells them: what the leading recommender answers, and what `elastipod report -o json` prints.
+
+Owns that shape, and strict reading of it. What the numbers mean is savings.py's matter.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from elastipod.pods import Workload
+from recommender.ranges import Resource
+from recommender.savings import Account, Cost, Direction, Realisable, totals
+
+NUMBERS: Final = (
+    "before", "requested", "allocated", "limit", "used", "recommended", "waste", "lacking", "applied",
+)  # fmt: skip
+"""What is told of each container and resource, in cores or bytes and in money."""
+
+
+class AnswerError(ValueError):
+    """An answer that is not of this shape; the message names the field."""
+
+
+class Paid(Struct, rename="camel", frozen=True, gc=False):
+    """Cores or bytes, and money for an hour of them."""
+
+    amount: float = 0.0
+    per_hour: float = 0.0
+
+
+class Over(Struct, rename="camel", frozen=True, gc=False):
+    """What one container used over the window, in cores or bytes."""
+
+    mean: float
+    p95: float
+    peak: float
+
+
+class Told(Struct, rename="camel", frozen=True):
+    """One resource of one container of a workload, over all its pods."""
+
+    namespace: str
+    workload_kind: str
+    workload: str
+    container: str
+    resource: Resource
+    pods: int
+    direction: Direction
+    confidence_days: float
+    reason: str
+    before: Paid | None = None
+    requested: Paid | None = None
+    allocated: Paid | None = None
+    limit: Paid | None = None
+    used: Paid | None = None
+    recommended: Paid | None = None
+    waste: Paid | None = None
+    lacking: Paid | None = None
+    applied: Paid | None = None
+    usage: Over | None = None
+
+    @property
+    def owner(self) -> Workload:
+        return Workload(self.namespace, self.workload_kind, self.workload)
+
+    @property
+    def change(self) -> Paid | None:
+        """From what is requested to what is recommended; negative where it is less, None where nothing is known."""
+        if self.recommended is None or self.requested is None:
+            return None
+        return Paid(
+            self.recommended.amount - self.requested.amount, self.recommended.per_hour - self.requested.per_hour
+        )
+
+
+class Sums(Struct, rename="camel", frozen=True):
+    """The sums over accounts of one resource."""
+
+    requested: Paid = Paid()
+    used: Paid = Paid()
+    waste: Paid = Paid()
+    lacking: Paid = Paid()
+    applied: Paid = Paid()
+
+
+class Spare(Struct, rename="camel", frozen=True):
+    """Nodes that could be given back."""
+
+    nodes: list[str] = []
+    cores: float = 0.0
+    memory_bytes: float = 0.0
+    per_hour: float = 0.0
+
+
+class Savings(Struct, rename="camel", frozen=True):
+    """All of it, at one instant; `at` is Unix seconds."""
+
+    at: float
+    currency: str
+    prices: str
+    """Where they come from, in words."""
+    accounts: list[Told]
+    totals: dict[Resource, Sums]
+    realisable: Spare | None = None
+    """None where it can not be known."""
+    window_seconds: float = 0.0
+    """How long usage was looked at; 0 where it is of the instant only."""
+    notes: list[str] = []
+
+
+def told(
+    at: float,
+    currency: str,
+    prices: str,
+    those: Sequence[Account],
+    realisable: Realisable | None,
+    *,
+    window_seconds: float = 0.0,
+    notes: Iterable[str] = (),
+) -> Savings:
+    """What is to be told of accounts."""
+    sums = {
+        resource: Sums(**{name: _paid(getattr(found, name)) for name in Sums.__struct_fields__})
+        for resource, found in totals(those).items()
+    }
+    spare = None
+    if realisable is not None:
+        spare = Spare(list(realisable.nodes), realisable.cores, realisable.memory_bytes, realisable.per_hour)
+    return Savings(at, currency, prices, [_told(one) for one in those], sums, spare, window_seconds, list(notes))
+
+
+def read_savings(answer: bytes) -> Savings:
+    """What a recommender answered. Raises AnswerError."""
+    try:
+        return msgspec.json.decode(answer, type=Savings)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise AnswerError(str(error)) from None
+
+
+def within(savings: Savings, namespace: str) -> Savings:
+    """What concerns one namespace; nodes that could be given back are the whole cluster's, and not told."""
+    accounts = [one for one in savings.accounts if one.namespace == namespace]
+    return msgspec.structs.replace(savings, accounts=accounts, totals=_sums(accounts), realisable=None)
+
+
+def _sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
+    found: dict[Resource, dict[str, Paid]] = {resource: {} for resource in Resource}
+    for one in accounts:
+        so_far = found[one.resource]
+        for name in Sums.__struct_fields__:
+            more, had = getattr(one, name) or Paid(), so_far.get(name, Paid())
+            so_far[name] = Paid(had.amount + more.amount, had.per_hour + more.per_hour)
+    return {resource: Sums(**those) for resource, those in found.items()}
+
+
+def _told(account: Account) -> Told:
+    workload, usage = account.key.workload, account.usage
+    numbers = {name: getattr(account, name) for name in NUMBERS}
+    return Told(
+        workload.namespace,
+        workload.kind,
+        workload.name,
+        account.key.container,
+        account.resource,
+        account.pods,
+        account.direction,
+        account.confidence_days,
+        account.reason,
+        **{name: None if cost is None else _paid(cost) for name, cost in numbers.items()},
+        usage=None if usage is None else Over(usage.mean, usage.p95, usage.peak),
+    )
+
+
+def _paid(cost: Cost) -> Paid:
+    return Paid(cost.amount, cost.per_hour)

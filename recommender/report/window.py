@@ -1,0 +1,119 @@
+"""What containers used over a window of past usage.
+
+Owns mean, p95, peak, and curves of all pods together, as they add up while rows are read: no row is kept. A p95 is
+told as the end of its histogram's bucket, at most 5 % above it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from elastipod.pods import ContainerKey
+from recommender.histogram import CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET, Buckets, Floats, buckets_from
+from recommender.ranges import Resource
+from recommender.savings import Usage
+from recommender.sources.prometheus.grid import Grid, Instance, Wanted
+from recommender.sources.prometheus.planning import Span
+
+MOST_POINTS: Final = 192
+_P95: Final = 0.95
+_NEWEST: Final = 3
+"""An amount of one of the last points is of now."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """What all pods of a container used together, in even pieces of time; NaN where nothing is known."""
+
+    start: float
+    seconds: float
+    """How long a piece is."""
+    values: Floats
+
+
+@dataclass(slots=True, eq=False)
+class _Sum:
+    weights: Floats
+    """By bucket."""
+    pieces: Floats
+    """By piece of time: what all pods used, and how many of their amounts are known."""
+    known: Floats
+    total: float = 0.0
+    count: int = 0
+    peak: float = 0.0
+
+
+class Window:
+    """Usage of many containers over one span."""
+
+    def __init__(self) -> None:
+        self.newest: dict[tuple[str, str, str], tuple[float | None, float | None]] = {}
+        """Cores and bytes now, by namespace, pod and container; None for what is not known."""
+        self._span: Span | None = None
+        self._sums: dict[tuple[ContainerKey, Resource], _Sum] = {}
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return 0.0 if self._span is None else float(self._span.points * self._span.step)
+
+    def see(self, resource: str, grid: Grid, wanted: Mapping[Instance, Wanted]) -> None:
+        """Count what was read of one resource; NaN is not known."""
+        self._span = grid.span
+        for instance, row in zip(grid.instances, grid.amounts, strict=True):
+            self._count(Resource(resource), wanted[instance].key, instance, row.astype(np.float64))
+
+    def usage(self) -> dict[tuple[ContainerKey, Resource], Usage]:
+        """What one container of each used."""
+        return {of: Usage(one.total / one.count, _p95(of[1], one), one.peak) for of, one in self._sums.items()}
+
+    def curve(self, key: ContainerKey, resource: Resource) -> Curve | None:
+        """What all pods used together; None where nothing is known."""
+        one, span = self._sums.get((key, resource)), self._span
+        if one is None or span is None:
+            return None
+        stride = -(-span.points // MOST_POINTS)
+        points = np.full(len(one.pieces), float(stride))
+        points[-1] = span.points - (len(points) - 1) * stride
+        values = np.where(one.known > 0, one.pieces / points, np.nan)
+        return Curve(float(span.start), float(stride * span.step), values)
+
+    def _count(self, resource: Resource, key: ContainerKey, instance: Instance, row: Floats) -> None:
+        is_known = ~np.isnan(row)
+        found = row[is_known]
+        if not len(found):
+            return
+        buckets, starts = _buckets(resource), np.arange(0, len(row), -(-len(row) // MOST_POINTS))
+        one = self._sums.get((key, resource))
+        if one is None:
+            one = _Sum(np.zeros(buckets.count), np.zeros(len(starts)), np.zeros(len(starts)))
+            self._sums[key, resource] = one
+        one.weights += np.bincount(buckets.index(found), minlength=buckets.count)
+        one.total += float(found.sum())
+        one.count += len(found)
+        one.peak = max(one.peak, float(found.max()))
+        one.pieces += np.add.reduceat(np.where(is_known, row, 0.0), starts)
+        one.known += np.add.reduceat(is_known, starts, dtype=np.int64)
+        self._note_newest(resource, instance, row)
+
+    def _note_newest(self, resource: Resource, instance: Instance, row: Floats) -> None:
+        last = row[-_NEWEST:]
+        last = last[~np.isnan(last)]
+        if not len(last):
+            return
+        where = (instance.namespace, instance.pod, instance.container)
+        cores, memory_bytes = self.newest.get(where, (None, None))
+        used = float(last[-1])
+        self.newest[where] = (used, memory_bytes) if resource is Resource.CPU else (cores, used)
+
+
+def _buckets(resource: Resource) -> Buckets:
+    return buckets_from(CPU_FIRST_BUCKET if resource is Resource.CPU else MEMORY_FIRST_BUCKET)
+
+
+def _p95(resource: Resource, one: _Sum) -> float:
+    reached = int(np.searchsorted(np.cumsum(one.weights), _P95 * one.count))
+    edge = float(_buckets(resource).upper_edge(np.array([reached]))[0])
+    return min(edge, one.peak)
