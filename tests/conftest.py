@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.browser import why_no_browser
 from tests.kubernetes.apiserver import why_no_apiserver
 from tests.kubernetes.cluster import why_no_cluster
 from tests.kubernetes.vm import why_no_vm_cluster
@@ -61,6 +62,7 @@ def why_no_vm() -> str:
 LEVELS = (
     Level("cgroups", "real processes in this machine's cgroups", why_no_cgroups),
     Level("promserver", "real Prometheus", why_no_prometheus),
+    Level("browser", "real browser", why_no_browser),
     Level("apiserver", "real Kubernetes API server", why_no_apiserver),
     Level("cluster", "real Kubernetes cluster with a node on this machine", why_no_cluster, target="cluster"),
     Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),

@@ -11,7 +11,7 @@ from msgspec import Struct
 from elastipod.reasons import Reason
 from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
-from recommender.report.told import NUMBERS, Over, Paid, Savings, Sums, Told
+from recommender.report.told import NO_SUMS, NUMBERS, Over, Paid, Savings, Told
 
 UNKNOWN: Final = "-"
 _UNITS: Final = (("TiB", 1024.0**4), ("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0))
@@ -139,7 +139,7 @@ def sum_lines(savings: Savings) -> list[str]:
 
 def total(savings: Savings, name: str) -> tuple[str, str]:
     """A sum over all accounts: cores and bytes, and money for a month of both."""
-    sums = [(one, getattr(savings.totals.get(one, Sums()), name)) for one in Resource]
+    sums = [(one, getattr(savings.totals.get(one, NO_SUMS), name)) for one in Resource]
     return " and ".join(amount(one, paid.amount) for one, paid in sums), money(
         sum(paid.per_hour for _, paid in sums), savings.currency
     )

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from elastipod.pods import Workload
 from recommender.ranges import Resource
-from recommender.savings import Account, Cost, Direction, Realisable, totals
+from recommender.savings import Account, Cost, Direction, Realisable
 
 NUMBERS: Final = (
     "before", "requested", "allocated", "limit", "used", "recommended", "waste", "lacking", "applied",
@@ -26,8 +26,11 @@ class AnswerError(ValueError):
 class Paid(Struct, rename="camel", frozen=True, gc=False):
     """Cores or bytes, and money for an hour of them."""
 
-    amount: float = 0.0
-    per_hour: float = 0.0
+    amount: float
+    per_hour: float
+
+
+NO_COST: Final = Paid(0.0, 0.0)
 
 
 class Over(Struct, rename="camel", frozen=True, gc=False):
@@ -78,20 +81,23 @@ class Told(Struct, rename="camel", frozen=True):
 class Sums(Struct, rename="camel", frozen=True):
     """The sums over accounts of one resource."""
 
-    requested: Paid = Paid()
-    used: Paid = Paid()
-    waste: Paid = Paid()
-    lacking: Paid = Paid()
-    applied: Paid = Paid()
+    requested: Paid
+    used: Paid
+    waste: Paid
+    lacking: Paid
+    applied: Paid
+
+
+NO_SUMS: Final = Sums(*(NO_COST,) * len(Sums.__struct_fields__))
 
 
 class Spare(Struct, rename="camel", frozen=True):
     """Nodes that could be given back."""
 
-    nodes: list[str] = []
-    cores: float = 0.0
-    memory_bytes: float = 0.0
-    per_hour: float = 0.0
+    nodes: list[str]
+    cores: float
+    memory_bytes: float
+    per_hour: float
 
 
 class Savings(Struct, rename="camel", frozen=True):
@@ -121,14 +127,11 @@ def told(
     notes: Iterable[str] = (),
 ) -> Savings:
     """What is to be told of accounts."""
-    sums = {
-        resource: Sums(**{name: _paid(getattr(found, name)) for name in Sums.__struct_fields__})
-        for resource, found in totals(those).items()
-    }
+    accounts = [_told(one) for one in those]
     spare = None
     if realisable is not None:
         spare = Spare(list(realisable.nodes), realisable.cores, realisable.memory_bytes, realisable.per_hour)
-    return Savings(at, currency, prices, [_told(one) for one in those], sums, spare, window_seconds, list(notes))
+    return Savings(at, currency, prices, accounts, sums(accounts), spare, window_seconds, list(notes))
 
 
 def read_savings(answer: bytes) -> Savings:
@@ -142,17 +145,22 @@ def read_savings(answer: bytes) -> Savings:
 def within(savings: Savings, namespace: str) -> Savings:
     """What concerns one namespace; nodes that could be given back are the whole cluster's, and not told."""
     accounts = [one for one in savings.accounts if one.namespace == namespace]
-    return msgspec.structs.replace(savings, accounts=accounts, totals=_sums(accounts), realisable=None)
+    return msgspec.structs.replace(savings, accounts=accounts, totals=sums(accounts), realisable=None)
 
 
-def _sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
-    found: dict[Resource, dict[str, Paid]] = {resource: {} for resource in Resource}
+def sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
+    """The sums of each resource; no number contains another."""
+    found = dict.fromkeys(Resource, NO_SUMS)
     for one in accounts:
         so_far = found[one.resource]
-        for name in Sums.__struct_fields__:
-            more, had = getattr(one, name) or Paid(), so_far.get(name, Paid())
-            so_far[name] = Paid(had.amount + more.amount, had.per_hour + more.per_hour)
-    return {resource: Sums(**those) for resource, those in found.items()}
+        found[one.resource] = Sums(
+            *(_added(getattr(so_far, name), getattr(one, name)) for name in Sums.__struct_fields__)
+        )
+    return found
+
+
+def _added(one: Paid, other: Paid | None) -> Paid:
+    return one if other is None else Paid(one.amount + other.amount, one.per_hour + other.per_hour)
 
 
 def _told(account: Account) -> Told:
