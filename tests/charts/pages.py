@@ -1,6 +1,6 @@
-"""What the chart says of values, written from the code: the settings in its schema, and the table in its README.
+"""What of the chart is written from the code: settings in its schema, the table in its README, dashboards and rules.
 
-Owns both texts. `make docs` writes them, `make check` compares.
+Owns the first two texts. `make docs` writes them, `make check` compares.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 
 from actuator.settings import ActuatorSettings
+from elastipod.dashboards.boards import files
 from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
 from updater.admission.settings import AdmissionSettings
@@ -68,6 +69,7 @@ def pages() -> dict[Path, str]:
     return {
         SCHEMA: json.dumps(schema, indent=2) + "\n",
         README: f"{before}{_TABLE}| value | default | meaning |\n| --- | --- | --- |\n{table}{_END}{after}",
+        **{CHART / "files" / name: text for name, text in files().items()},
     }
 
 

@@ -25,7 +25,7 @@ WIDE: Final = (
 NARROW: Final = "deployments,daemonsets,services,secrets,serviceaccounts,roles,rolebindings,poddisruptionbudgets"
 OURS: Final = "app.kubernetes.io/part-of=elastipod"
 APPLY: Final = "application/apply-patch+yaml"
-NOT_SERVED: Final = {"PodMonitor", "ServiceMonitor", "Certificate", "Issuer"}
+NOT_SERVED: Final = {"PodMonitor", "PrometheusRule", "ServiceMonitor", "Certificate", "Issuer"}
 """Kinds of other projects."""
 
 

@@ -47,6 +47,7 @@ CASES: dict[str, Json] = {
     },
     "pod monitor": {"metrics": {"podMonitor": {"enabled": True}}, "networkPolicy": {"enabled": True}},
     "service monitor": {"metrics": {"serviceMonitor": {"enabled": True}}},
+    "dashboards and rules": {"metrics": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}}},
     "user namespaces": {"userNamespaces": True},
     "own namespace for nodes": {"actuator": {"namespace": "nodes", "createNamespace": False}},
 }
