@@ -57,6 +57,11 @@ class Attempt(Struct, frozen=True, gc=False):
         return self.state in _UNDER_WAY
 
     @property
+    def awaits_answer(self) -> bool:
+        """Whether neither the API server nor the node has said anything yet: nothing newer is asked meanwhile."""
+        return self.state in (State.RESERVED, State.REQUESTED)
+
+    @property
     def gives_way(self) -> bool:
         """Whether a resize that somebody else asked for takes its place."""
         return self.state in (State.WANTED, State.REFUSED, State.DONE)

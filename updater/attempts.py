@@ -352,7 +352,7 @@ class ResizeAttempts:
 
 def _is_busy(old: Attempt, resize: Resize) -> bool:
     """Whether the newer wish has to wait for the answer to the older one, or is the same."""
-    if old.state in (State.RESERVED, State.REQUESTED):
+    if old.awaits_answer:
         return True
     if old.state is State.IN_PROGRESS and old.reason is Reason.IN_PROGRESS:
         return resize.urgency is not Urgency.KILLED or old.resize.sizes == resize.sizes

@@ -155,8 +155,8 @@ class Requests:
             self._restarting.pop(pod.key, None)
         self._handle(event)
         newest = self._fleet.pods.get(pod.key)
-        if isinstance(event, Accepted) and newest is not None:
-            # The watch may have been ahead of the answer, and does not tell again what the kubelet did.
+        if isinstance(event, Accepted) and newest is not None and newest.generation >= event.generation:
+            # The watch was ahead of the answer, and does not tell again what the kubelet did.
             self._handle(Seen(newest))
 
     async def _put_spec_back(self, key: str, uid: str) -> None:

@@ -192,8 +192,9 @@ class Updater:
         dirty, self.fleet.dirty = self.fleet.dirty, set()
         wanting: dict[str, Decision] = {}
         for key in dirty:
-            pod = self.fleet.pods.get(key)
-            if pod is None:
+            pod, attempt = self.fleet.pods.get(key), self.attempts.get(key)
+            if pod is None or (attempt is not None and attempt.awaits_answer and attempt.uid == pod.uid):
+                # What comes of the answer has it decided about.
                 continue
             decision = self._decide(key, pod, now)
             before = self.decisions.get(key)
