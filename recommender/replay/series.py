@@ -28,13 +28,15 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One run of a job: its memory from its start to its end, at even steps."""
+    """One run of a job from its start to its end, at even steps: its memory, and its CPU where that is known."""
 
     job: str
     number: int
     """Runs of a job are in the order of their numbers."""
     step_seconds: float
     memory_bytes: Floats
+    cores: Floats | None = None
+    """At the same times; NaN where nothing was seen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,9 +57,8 @@ def read_trace(path: Path) -> Trace:
             even = np.full(int(places.max()) + 1, np.nan)
             even[places] = values[column][rows] * _COLUMNS[column]
             found[column].append(Series(name, step, even))
-    runs = _runs(
-        path, table, found.get("mem", []), {name: rows[0] for name, rows in zip(kinds.tolist(), rows_of, strict=True)}
-    )
+    first_rows = {name: rows[0] for name, rows in zip(kinds.tolist(), rows_of, strict=True)}
+    runs = _runs(path, table, found.get("mem", []), {one.name: one.values for one in found.get("cpu", [])}, first_rows)
     return Trace(path.stem, tuple(found.get("cpu", ())), tuple(found.get("mem", ())), runs)
 
 
@@ -143,17 +142,22 @@ def _grid(path: Path, name: str, times: Floats) -> tuple[float, np.ndarray[Any, 
     return step, places
 
 
-def _runs(path: Path, table: "pyarrow.Table", memory: list[Series], row_of: dict[str, int]) -> tuple[Run, ...]:
+def _runs(
+    path: Path, table: "pyarrow.Table", memory: list[Series], cores: dict[str, Floats], row_of: dict[str, int]
+) -> tuple[Run, ...]:
     """The series as runs of jobs, where the file says which they are."""
     if "task" not in table.column_names or not memory:
         return ()
     tasks, numbers = _text(path, table, "task"), _numbers(path, table, "run")
     runs = []
     for one in memory:
-        used = one.values[np.isfinite(one.values)]
+        is_known = np.isfinite(one.values)
+        used = one.values[is_known]
+        beside = cores.get(one.name)
         row = row_of[one.name]
         if not np.isfinite(numbers[row]):
             raise TraceError(f"{path}: column run of series {one.name} has no number; number the runs of a task")
         if len(used):
-            runs.append(Run(f"{path.stem}/{tasks[row]}", int(numbers[row]), one.step_seconds, used))
+            own = None if beside is None else beside[is_known]
+            runs.append(Run(f"{path.stem}/{tasks[row]}", int(numbers[row]), one.step_seconds, used, own))
     return tuple(runs)
