@@ -22,6 +22,8 @@ JSON `{"container": {"requests": {...}, "limits": {...}}}`.
 """
 SPIKE_ANNOTATION: Final = "elastipod.io/memory-spike"
 """On a pod: `Pause` or `Off`."""
+BOOST_ANNOTATION: Final = "elastipod.io/startup-boost"
+"""On a pod that was created with more CPU: by container what it has without it, what it has with it, and how long."""
 
 
 class UpdateMode(StrEnum):

@@ -92,6 +92,8 @@ class Surroundings(Generic[S]):
     address: str
     lacks: Callable[[], tuple[str, ...]] = tuple
     """What the cluster withholds from us."""
+    is_of_some_namespaces: bool = False
+    """Whether the connection shows the pods of some namespaces only."""
 
 
 def http_connection(access: Access, clock: Clock) -> Connection:
@@ -129,6 +131,8 @@ class Program(Generic[S]):
     """What the part does last, while it may still write."""
     answers: Callable[[Any, str, str], bytes | None] | None = None
     """What the part serves besides: JSON for a path and its query, None for what it does not know."""
+    more_metrics: Callable[[Any], bytes] | None = None
+    """What the part tells at /metrics besides its registry's, in the same format."""
     ticker: Ticker = apscheduler_ticker
     connect: Callable[[Access, Clock], Connection] = http_connection
     run: Run = asyncio.run
@@ -167,13 +171,20 @@ async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking
     def answer(path: str, query: str) -> bytes | None:
         return answers(working.part, path, query) if answers is not None and working.part is not None else None
 
-    serving = Serving(metrics, health, clock, lambda key: working.part.explain(key) if working.part else None, answer)
+    def more_metrics() -> bytes:
+        return b"" if program.more_metrics is None or working.part is None else program.more_metrics(working.part)
+
+    serving = Serving(
+        metrics, health, clock, lambda key: working.part.explain(key) if working.part else None, answer, more_metrics
+    )
     await serving.start(own.listen_host, own.listen_port)
     host = f"[{own.listen_host}]" if ":" in own.listen_host else own.listen_host
     address = f"http://{host}:{serving.port}"
 
     async def work(to: Connection) -> None:
-        part = working.part = program.make(Surroundings(to, clock, settings, metrics, address, lacking.lacks))
+        part = working.part = program.make(
+            Surroundings(to, clock, settings, metrics, address, lacking.lacks, bool(own.namespaces))
+        )
         health.begin(part.interval_seconds, clock.monotonic())
         try:
             await run_part(part, clock, program.ticker, health)

@@ -43,8 +43,11 @@ class Serving:
         clock: Clock,
         explain: Explain,
         answer: Answer = lambda _path, _query: None,
+        more_metrics: Callable[[], bytes] = bytes,
     ) -> None:
+        """`more_metrics` are told besides those of the registry, in the same format."""
         self._metrics, self._health, self._clock, self._explain, self._own = metrics, health, clock, explain, answer
+        self._more_metrics = more_metrics
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -82,7 +85,7 @@ class Serving:
     def _content(self, path: str, query: str) -> tuple[int, bytes, str]:
         match path:
             case "/metrics":
-                return 200, generate_latest(self._metrics.registry), CONTENT_TYPE_LATEST
+                return 200, generate_latest(self._metrics.registry) + self._more_metrics(), CONTENT_TYPE_LATEST
             case "/healthz":
                 is_alive = self._health.is_alive(self._clock.monotonic())
                 return _verdict("" if is_alive else self._health.last_error or "no run ends")

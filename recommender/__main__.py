@@ -6,6 +6,7 @@ from functools import partial
 from elastipod.minutes import MINUTE_SECONDS
 from elastipod.pods import Pod
 from elastipod.process import Program, Surroundings, run_process, run_quickly
+from recommender.prices import load_prices
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import MetricsApiSource, UsageSource
@@ -46,7 +47,15 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
         else SeveralSources(sources, clock, max(settings.interval_seconds, MINUTE_SECONDS))
     )
     recommender = Recommender(
-        connection, clock, settings, source=source, past=past, metrics=around.metrics, in_thread=True
+        connection,
+        clock,
+        settings,
+        source=source,
+        past=past,
+        metrics=around.metrics,
+        prices=load_prices(settings.prices_file),
+        sees_all_pods=not around.is_of_some_namespaces,
+        in_thread=True,
     )
     return recommender
 
@@ -54,7 +63,14 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
 def main() -> int:
     """Run until told to stop."""
     program = Program(
-        "recommender", RecommenderSettings, _make, elects_leader=True, at_end=Recommender.save, run=run_quickly
+        "recommender",
+        RecommenderSettings,
+        _make,
+        elects_leader=True,
+        at_end=Recommender.save,
+        answers=lambda part, path, _query: part.accounting.answer(path),
+        more_metrics=lambda part: part.accounting.text,
+        run=run_quickly,
     )
     return run_process(program)
 

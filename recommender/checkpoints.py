@@ -1,8 +1,8 @@
 """A container's history as a VerticalPodAutoscalerCheckpoint, and back.
 
 Owns both forms: upstream's v3 (pkg/recommender/checkpoint, model/histogram), which upstream reads, and our annotation
-beside it with what v3 has no place for: finer buckets, running memory windows, OOM evidence. What does not make sense
-is refused as a whole and named; nothing is guessed.
+beside it with what v3 has no place for: finer buckets, running memory windows, OOM evidence, the first requests. What
+does not make sense is refused as a whole and named; nothing is guessed.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from elastipod.api import (
 )
 from elastipod.clock import from_rfc3339, to_rfc3339
 from elastipod.pods import ContainerKey, Workload
+from elastipod.quantities import Resources
 from recommender.following import STEPS
 from recommender.histogram import (
     CPU_FIRST_BUCKET,
@@ -43,6 +44,7 @@ _MOST_WINDOWS: Final = 500
 _MOST_ANNOTATION: Final = 200_000
 _MOST_NAME: Final = 253
 _MOST_BYTES: Final = 1e14
+_MOST_MILLICORES: Final = 10**8
 _MOST_TOTAL: Final = 1e9
 _LEEWAY_SECONDS: Final = 2 * 86_400.0
 
@@ -69,6 +71,11 @@ class _Oom(Struct, forbid_unknown_fields=True):
     kill_ids: list[str]
 
 
+class _Before(Struct, forbid_unknown_fields=True):
+    cpu_millicores: int | None = None
+    memory_bytes: int | None = None
+
+
 class _Annotation(Struct, forbid_unknown_fields=True):
     saved_at: str
     """The checkpoint's lastUpdateTime: histograms here hold only as long as nobody else has written since."""
@@ -82,6 +89,7 @@ class _Annotation(Struct, forbid_unknown_fields=True):
     windows: list[tuple[str, float, float]] = []
     oom: _Oom | None = None
     steps: list[tuple[float, float]] = []
+    before: _Before | None = None
 
 
 _annotations: Final = msgspec.json.Decoder(_Annotation)
@@ -115,6 +123,7 @@ def to_checkpoint(
         ],
         oom=_saved_oom(history.oom),
         steps=list(history.steps),
+        before=None if history.before is None else _Before(history.before.cpu_millicores, history.before.memory_bytes),
     )
     return Checkpoint(
         metadata=ObjectMeta(
@@ -191,6 +200,9 @@ def from_checkpoint(
         windows=() if own is None else tuple(MemoryWindow(*window) for window in own.windows),
         oom=OomEvidence() if own is None or own.oom is None else _evidence(own.oom),
         steps=() if own is None else tuple(own.steps),
+        before=None
+        if own is None or own.before is None
+        else Resources(own.before.cpu_millicores, own.before.memory_bytes),
     )
 
 
@@ -256,6 +268,10 @@ def _own(saved: Checkpoint, latest: float) -> _Annotation | None:
         amounts += [own.oom.floor_bytes, own.oom.proven_bytes]
         if own.oom.kills < 0 or not 0 <= own.oom.repeats <= 64 or len(own.oom.kill_ids) > MOST_KILL_IDS:
             raise UnusableHistory(f"{where}.oom: kills, repeats or kill_ids are out of range")
+    if own.before is not None and not (
+        0 <= (own.before.cpu_millicores or 0) <= _MOST_MILLICORES and 0 <= (own.before.memory_bytes or 0) <= _MOST_BYTES
+    ):
+        raise UnusableHistory(f"{where}.before: an amount is out of range")
     if not all(at is None or 0 <= at <= latest for at in times):
         raise UnusableHistory(f"{where}: a time is out of range")
     if not all(0 <= amount <= _MOST_BYTES for amount in amounts):

@@ -1,7 +1,8 @@
 """What we remember of workloads' containers.
 
 Owns, for all containers at once: CPU usage and memory peaks as histograms, the running memory window of each container
-instance, how much history there is, and what OOM kills proved. Recommends nothing and saves nothing.
+instance, what it used last, what a container requested first, how much history there is, and what OOM kills proved.
+Recommends nothing and saves nothing.
 
 A *row* is a container of a workload (ContainerKey); an *instance* is that container in one pod.
 """
@@ -14,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from elastipod.pods import ContainerKey, Workload
+from elastipod.quantities import Resources
 from recommender.following import Followers, Steps
 from recommender.histogram import (
     CPU_FIRST_BUCKET,
@@ -59,6 +61,8 @@ class ContainerHistory(Struct, frozen=True):
     oom: OomEvidence = NO_EVIDENCE
     steps: Steps = ()
     """The newest memory limits, and the most that was used under each."""
+    before: Resources | None = None
+    """What it requested when it was first seen."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,7 @@ class History:
         self.memory_interval = np.zeros(0)
         self.followers = Followers()
         self._oom: dict[int, OomEvidence] = {}
+        self._before: dict[int, Resources] = {}
         self._instances: dict[InstanceKey, int] = {}
         self._free_instances: list[int] = []
         self._instance_at: list[InstanceKey | None] = []
@@ -97,6 +102,8 @@ class History:
         self._window_ends = np.zeros(0)
         self._peaks = np.zeros(0)
         self._stamps = np.zeros(0)
+        self._used = np.zeros((0, 3))
+        """The newest sample of each instance: when it came, cores, bytes."""
         self._saved_windows: dict[int, dict[str, MemoryWindow]] = {}
         self.dropped = Dropped()
 
@@ -171,6 +178,7 @@ class History:
         self.oom_floor[row] = 0.0
         self.memory_interval[row] = self._settings.memory_interval_seconds
         self._oom.pop(row, None)
+        self._before.pop(row, None)
         self._saved_windows.pop(row, None)
 
     def ensure_instance(self, instance: InstanceKey, row: int) -> int:
@@ -190,11 +198,13 @@ class History:
             self._window_ends = np.pad(self._window_ends, (0, more))
             self._peaks = np.pad(self._peaks, (0, more))
             self._stamps = np.pad(self._stamps, (0, more))
+            self._used = np.pad(self._used, ((0, more), (0, 0)))
         self._row_of[place] = row
         saved = self._saved_windows.get(row, {}).pop(instance.pod_uid, None)
         self._window_ends[place] = saved.ends_at if saved else np.nan
         self._peaks[place] = saved.peak_bytes if saved else np.nan
         self._stamps[place] = np.nan
+        self._used[place] = np.nan
         return place
 
     def rows_of(self, instances: Ints) -> Ints:
@@ -224,6 +234,7 @@ class History:
         has_cpu = is_new & np.isfinite(cpu_cores) & (cpu_cores >= 0)
         has_memory = is_new & np.isfinite(memory_bytes) & (memory_bytes >= 0)
         self.dropped.not_finite += int((is_new & ~has_cpu).sum() + (is_new & ~has_memory).sum())
+        self._used[instances[is_new]] = np.column_stack((np.full(len(stamps), now), cpu_cores, memory_bytes))[is_new]
         rows = self._row_of[instances]
         counted = rows[has_cpu]
         at = np.full(len(counted), now)
@@ -255,6 +266,18 @@ class History:
         )
         self._window_ends[instances[counts]] = new_ends[counts]
         self._peaks[instances[counts]] = memory_bytes[counts]
+
+    def used(self) -> Floats:
+        """Per instance, its newest sample: when it came, cores, bytes; NaN where there is none."""
+        return self._used.copy()
+
+    def see_requests(self, row: int, requests: Resources) -> None:
+        """A pod's container asks for this; the first time counts."""
+        self._before.setdefault(row, requests)
+
+    def all_before(self) -> dict[int, Resources]:
+        """By row, what a container requested when it was first seen."""
+        return dict(self._before)
 
     def add_oom(self, kill: OomKill, *, bump_ratio: float | None = None, min_bump_bytes: float | None = None) -> bool:
         """Take a kill as evidence; False where it was counted before."""
@@ -345,11 +368,14 @@ class History:
             windows=tuple(sorted(windows, key=lambda window: window.pod_uid)),
             oom=self.oom(row),
             steps=self.followers.steps(row),
+            before=self._before.get(row),
         )
 
     def restore(self, key: ContainerKey, saved: ContainerHistory) -> None:
-        """Know this of a container, in place of what was known."""
+        """Know this of a container, in place of what was known. What it requested first is not unlearnt."""
         row = self.ensure_row(key)
+        if saved.before is not None:
+            self._before[row] = saved.before
         if saved.cpu is not None:
             self.cpu.load(row, saved.cpu)
         if saved.memory is not None:

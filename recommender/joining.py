@@ -17,13 +17,17 @@ _ROUNDING: Final = 1e-6
 
 
 def joined(saved: ContainerHistory, ours: ContainerHistory, half_life_seconds: float) -> ContainerHistory:
-    """All that both know. Of two that overlap, one that goes back as far as the other has it in itself."""
+    """All that both know. Of two that overlap, one that goes back as far as the other has it in itself.
+
+    What is saved of the first requests holds: ours were seen after a start.
+    """
     earlier, later = sorted((saved, ours), key=_heard_until)
     oom = _joined_evidence(earlier.oom, later.oom)
+    before = ours.before if saved.before is None else saved.before
     if _heard_from(later) <= _heard_from(earlier):
-        return structs.replace(later, oom=oom)
+        return structs.replace(later, oom=oom, before=before)
     if _heard_until(earlier) > _heard_from(later):
-        return structs.replace(max(later, earlier, key=lambda one: one.samples), oom=oom)
+        return structs.replace(max(later, earlier, key=lambda one: one.samples), oom=oom, before=before)
     return ContainerHistory(
         cpu=_sum(earlier.cpu, later.cpu, half_life_seconds),
         memory=_sum(earlier.memory, later.memory, half_life_seconds),
@@ -33,6 +37,7 @@ def joined(saved: ContainerHistory, ours: ContainerHistory, half_life_seconds: f
         windows=later.windows,
         oom=oom,
         steps=later.steps,
+        before=before,
     )
 
 
@@ -92,6 +97,7 @@ def filled(ours: ContainerHistory, found: ContainerHistory, half_life_seconds: f
         windows=tuple(windows[uid] for uid in sorted(windows)),
         oom=ours.oom,
         steps=ours.steps,
+        before=ours.before,
     )
 
 

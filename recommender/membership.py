@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elastipod.api import ElasticPolicy
+from elastipod.api import BOOST_ANNOTATION, ElasticPolicy
 from elastipod.eligible import GROUP_KIND, Eligible, chosen, eligible, group_of
 from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
@@ -69,6 +69,14 @@ class Membership:
             elif _ended_at(member.pod) < before:
                 self._ended.discard(key)
                 self._drop_places(member.pod)
+
+    def everyone(self) -> list[tuple[Pod, Workload]]:
+        """Every pod that is known, claimed or not, and its workload."""
+        return [(member.pod, member.workload) for member in self._members.values()]
+
+    def all_places(self) -> dict[tuple[str, str, str], int]:
+        """The instance of each container that is remembered, by namespace, pod and container."""
+        return dict(self._places)
 
     def workload(self, pod_key: str) -> Workload | None:
         """The workload of a pod."""
@@ -271,6 +279,8 @@ class Membership:
             self._ended.add(pod.key)
         for container in pod.sized_containers:
             row = self._history.ensure_row(ContainerKey(workload, container.name))
+            if BOOST_ANNOTATION not in pod.annotations:
+                self._history.see_requests(row, container.requests)
             place = self._history.ensure_instance(InstanceKey(pod.uid, container.name), row)
             self._places[pod.namespace, pod.name, container.name] = place
 

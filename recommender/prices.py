@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from elastipod.pods import Node
@@ -49,8 +50,12 @@ class Prices:
     source: str = ""
     """Where they come from, for people."""
 
+    @property
+    def byte_hour(self) -> float:
+        return self.gib_hour / _GIB
+
     def per_hour(self, cores: float, memory_bytes: float) -> float:
-        return cores * self.core_hour + memory_bytes / _GIB * self.gib_hour
+        return cores * self.core_hour + memory_bytes * self.byte_hour
 
     def per_month(self, cores: float, memory_bytes: float) -> float:
         """For a month of 730 hours."""
@@ -161,6 +166,16 @@ def read_prices(text: str, where: str = "the price table", currency: str = ON_DE
     table = PriceTable(rows)
     table.default()
     return table
+
+
+def load_prices(path: str) -> PriceTable:
+    """The table in a file; OpenCost's defaults alone where none is named. Raises PriceError."""
+    if not path:
+        return PriceTable()
+    try:
+        return read_prices(Path(path).read_text("utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PriceError(f"the price table {path} can not be read: {error}") from None
 
 
 def _check_columns(columns: list[str], where: str) -> None:

@@ -24,6 +24,7 @@ from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
+from recommender.ranges import Capped
 from recommender.samples import LEEWAY, OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
@@ -79,6 +80,10 @@ class Recommendations:
     def claim(self, key: str) -> Claim | None:
         known = self._known.get(key)
         return None if known is None else known.claim
+
+    def advice(self) -> list[tuple[Claim, tuple[Capped, ...]]]:
+        """The claims by name, each with its containers' recommendations as they were last worked out."""
+        return [(known.claim, known.containers) for _, known in sorted(self._known.items())]
 
     def claims_of(self, workload: Workload) -> list[str]:
         """The keys of the claims on a workload."""

@@ -69,7 +69,8 @@ class Saving:
             history = found.get(name)
             if row is None:
                 continue
-            if history is None or history.last_sample_at is None:
+            if history is None or history.last_sample_at is None or history.before is None:
+                # Also one that upstream wrote: what it has no place for is saved with the first advice.
                 self._saved_until[row] = np.nan
                 continue
             if np.isnan(self._saved_until[row]):

@@ -6,20 +6,28 @@ would be empty: packing.py says which). What an hour costs is prices.py's matter
 node until it is told to end, so that one that is replaced never counts beside its successor.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from elastipod.fit import allocated, pod_sum
 from elastipod.pods import Container, ContainerKey, ContainerKind, Node, Pod, Workload
-from elastipod.quantities import Resources
+from elastipod.quantities import NOTHING, Resources
+from elastipod.reasons import Reason
+from recommender.histogram import Floats, Ints
 from recommender.packing import spare_nodes
-from recommender.prices import Prices, PriceTable
-from recommender.ranges import Resource
+from recommender.prices import PriceTable
+from recommender.ranges import Cap, Resource
+
+_NOT_MEASURED: Final = (None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True, gc=False):
     """Cores or bytes, and money for an hour of them; negative where a difference is."""
 
     amount: float = 0.0
@@ -41,13 +49,29 @@ class Direction(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Advised:
-    """What is recommended for a container, and how much that is worth."""
+class Advised(Struct, frozen=True):
+    """What is recommended for one pod's container, and how much that is worth."""
 
     target: Resources
     confidence_days: float = 0.0
     reason: str = ""
+    lower: Resources = NOTHING
+    upper: Resources = NOTHING
+    uncapped: Resources = NOTHING
+    caps: tuple[Cap, ...] = ()
+
+    def cuts(self, resource: Resource) -> list[Cap]:
+        """What cut its target down, in order."""
+        most = resource.of(self.uncapped)
+        return [
+            one
+            for one in self.caps
+            if one.resource is resource and one.reason.startswith("CappedBy") and (most is None or one.amount <= most)
+        ]
+
+    def reason_for(self, resource: Resource) -> str:
+        """Why the target is what it is: what capped it last, or else what holds for the container."""
+        return next((str(one.reason) for one in reversed(self.caps) if one.resource is resource), self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +83,7 @@ class Usage:
     peak: float
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct, frozen=True, gc=False):
     """One resource of one container of a workload, over all its pods."""
 
     key: ContainerKey
@@ -71,18 +94,17 @@ class Account:
     requested: Cost = Cost()
     allocated: Cost = Cost()
     """Requested as the nodes have admitted it."""
-    limit: Cost | None = Cost()
+    limit: Cost | None = None
     """None where one of the pods has none."""
-    used: Cost = Cost()
-    """At this instant."""
-    usage: Usage | None = None
+    used: Cost | None = None
+    """At this instant, of those pods that are measured; None where none is."""
     recommended: Cost | None = None
     """None where there is no recommendation: nothing is promised for it."""
     waste: Cost = Cost()
     lacking: Cost = Cost()
     """Recommended above what is reserved."""
-    confidence_days: float = 0.0
-    reason: str = ""
+    advised: Advised | None = None
+    usage: Usage | None = None
 
     @property
     def applied(self) -> Cost:
@@ -97,9 +119,19 @@ class Account:
         change = self.recommended.amount - self.requested.amount
         return Direction.LESS if change < 0 else Direction.MORE if change > 0 else Direction.KEEP
 
+    @property
+    def confidence_days(self) -> float:
+        return 0.0 if self.advised is None or self.recommended is None else self.advised.confidence_days
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+    @property
+    def reason(self) -> str:
+        """Why that is recommended, or nothing is."""
+        if self.advised is None:
+            return str(Reason.NO_RECOMMENDATION)
+        return self.advised.reason_for(self.resource)
+
+
+class Totals(Struct, frozen=True, gc=False):
     """The sums over accounts of one resource; no number contains another."""
 
     requested: Cost = Cost()
@@ -116,8 +148,8 @@ class Snapshot:
     pods: Collection[tuple[Pod, Workload]]
     nodes: Mapping[str, Node]
     advised: Mapping[ContainerKey, Advised]
-    used: Mapping[tuple[str, str, str], tuple[float, float]]
-    """Cores and bytes by namespace, pod and container."""
+    used: Mapping[tuple[str, str, str], tuple[float | None, float | None]]
+    """Cores and bytes by namespace, pod and container; None for what is not known."""
     before: Mapping[ContainerKey, Resources]
     """What one pod's container requested when elastipod first saw it; what is missing was as it is."""
     usage: Mapping[tuple[ContainerKey, Resource], Usage]
@@ -135,25 +167,42 @@ class Realisable:
 
 def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
     """Per workload, container and resource, sorted by them. Raises PriceError."""
-    found: dict[tuple[ContainerKey, Resource], Account] = {}
+    priced = {name: prices.of(node) for name, node in snapshot.nodes.items()}
+    places: dict[ContainerKey, int] = {}
+    shown: list[tuple[float | None, ...]] = []
     for pod, workload in snapshot.pods:
         if not counts(pod):
             continue
-        node = snapshot.nodes.get(pod.node_name)
-        price = prices.default() if node is None else prices.of(node)
+        price = priced.get(pod.node_name) or prices.default()
         for container in pod.sized_containers:
-            key = ContainerKey(workload, container.name)
-            for resource in Resource:
-                account = found.get((key, resource))
-                if account is None:
-                    account = found[key, resource] = _opened(snapshot, key, resource)
-                _add(account, snapshot, pod, container, price)
-    return [found[key] for key in sorted(found, key=lambda one: (one[0], list(Resource).index(one[1])))]
+            requests, admitted, limits = container.requests, allocated(container), container.limits
+            cores, memory_bytes = snapshot.used.get((pod.namespace, pod.name, container.name), _NOT_MEASURED)
+            place = places.setdefault(ContainerKey(workload, container.name), len(places))
+            shown.append(
+                (place, price.core_hour, requests.cpu_millicores, admitted.cpu_millicores, limits.cpu_millicores, cores,
+                 price.byte_hour, requests.memory_bytes, admitted.memory_bytes, limits.memory_bytes, memory_bytes)
+            )  # fmt: skip
+    keys = list(places)
+    rows, *columns = np.array(shown, dtype=np.float64).reshape(-1, 11).T
+    cpu = _added_up(snapshot, Resource.CPU, keys, rows.astype(np.int64), *columns[:5])
+    memory = _added_up(snapshot, Resource.MEMORY, keys, rows.astype(np.int64), *columns[5:])
+    return [one for key in sorted(keys) for one in (cpu[places[key]], memory[places[key]])]
 
 
 def counts(pod: Pod) -> bool:
     """Whether a pod holds a reservation of its own."""
     return bool(pod.node_name) and not pod.is_terminal and pod.deletion_at is None
+
+
+def dearest(those: Sequence[Account], most: int) -> list[Account]:
+    """Those of the containers that request the most by cost, in their order; all resources of a container, or none."""
+    costs: dict[ContainerKey, float] = {}
+    for one in those:
+        costs[one.key] = costs.get(one.key, 0.0) + one.requested.per_hour
+    if len(costs) <= most:
+        return list(those)
+    kept = set(sorted(costs, key=costs.__getitem__, reverse=True)[:most])
+    return [one for one in those if one.key in kept]
 
 
 def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
@@ -163,7 +212,7 @@ def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
         so_far = found[one.resource]
         found[one.resource] = Totals(
             so_far.requested + one.requested,
-            so_far.used + one.used,
+            so_far.used if one.used is None else so_far.used + one.used,
             so_far.waste + one.waste,
             so_far.lacking + one.lacking,
             so_far.applied + one.applied,
@@ -207,38 +256,46 @@ def _whole(node: Node, prices: PriceTable) -> tuple[float, float, float]:
     return cores, memory_bytes, prices.of(node).per_hour(cores, memory_bytes)
 
 
-def _opened(snapshot: Snapshot, key: ContainerKey, resource: Resource) -> Account:
-    advised = snapshot.advised.get(key)
-    account = Account(key, resource, usage=snapshot.usage.get((key, resource)))
-    if advised is not None and resource.of(advised.target) is not None:
-        account.recommended = Cost()
-        account.confidence_days, account.reason = advised.confidence_days, advised.reason
-    return account
+def _added_up(
+    snapshot: Snapshot,
+    resource: Resource,
+    keys: Sequence[ContainerKey],
+    rows: Ints,
+    price: Floats,
+    requests: Floats,
+    admitted: Floats,
+    limits: Floats,
+    used: Floats,
+) -> list[Account]:
+    """The accounts of these keys. The columns are of one container in one pod each; its row is its key's place."""
+    unit, count = (1000.0 if resource is Resource.CPU else 1.0), len(keys)
+    advised = [snapshot.advised.get(key) for key in keys]
+    targets = np.array([None if one is None else resource.of(one.target) for one in advised], dtype=np.float64) / unit
+    seen = [snapshot.before.get(key) for key in keys]
+    firsts = np.array([None if one is None else resource.of(one) or 0 for one in seen], dtype=np.float64) / unit
+    requested = np.nan_to_num(requests) / unit
+    over = requested - targets[rows]
 
+    def costs(amounts: Floats, is_known: NDArray[np.bool_] | None = None) -> list[Cost | None]:
+        weights = np.nan_to_num(amounts)
+        sums = np.bincount(rows, weights, count).tolist()
+        paid = np.bincount(rows, weights * price, count).tolist()
+        found: list[Cost | None] = [Cost(*both) for both in zip(sums, paid, strict=True)]
+        return (
+            found if is_known is None else [one if known else None for one, known in zip(found, is_known, strict=True)]
+        )
 
-def _add(account: Account, snapshot: Snapshot, pod: Pod, container: Container, price: Prices) -> None:
-    resource = account.resource
-
-    def cost(amount: float) -> Cost:
-        as_both = (amount, 0.0) if resource is Resource.CPU else (0.0, amount)
-        return Cost(amount, price.per_hour(*as_both))
-
-    def stated(sizes: Resources) -> float | None:
-        amount = resource.of(sizes)
-        return None if amount is None else amount / 1000 if resource is Resource.CPU else float(amount)
-
-    requested = stated(container.requests) or 0.0
-    before = snapshot.before.get(account.key)
-    limit = stated(container.limits)
-    used = snapshot.used.get((pod.namespace, pod.name, container.name), (0.0, 0.0))
-    account.pods += 1
-    account.before += cost(requested if before is None else stated(before) or 0.0)
-    account.requested += cost(requested)
-    account.allocated += cost(stated(allocated(container)) or 0.0)
-    account.limit = None if limit is None or account.limit is None else account.limit + cost(limit)
-    account.used += cost(used[0] if resource is Resource.CPU else used[1])
-    if account.recommended is not None:
-        target = stated(snapshot.advised[account.key].target) or 0.0
-        account.recommended += cost(target)
-        account.waste += cost(max(requested - target, 0.0))
-        account.lacking += cost(max(target - requested, 0.0))
+    columns = (
+        np.bincount(rows, minlength=count).tolist(),
+        costs(np.where(np.isnan(firsts[rows]), requested, firsts[rows])),
+        costs(requested),
+        costs(admitted / unit),
+        costs(limits / unit, np.bincount(rows, np.isnan(limits), count) == 0),
+        costs(used, np.bincount(rows, ~np.isnan(used), count) > 0),
+        costs(targets[rows], ~np.isnan(targets)),
+        costs(np.fmax(over, 0.0)),
+        costs(np.fmax(-over, 0.0)),
+        advised,
+        (snapshot.usage.get((key, resource)) for key in keys),
+    )
+    return [Account(key, resource, *values) for key, *values in zip(keys, *columns, strict=True)]

@@ -15,10 +15,12 @@ from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFo
 from elastipod.kube.resources import AUTOSCALERS
 from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
+from recommender.accounting import Accounting
 from recommender.claims import Claim
 from recommender.fetching import Fetching
 from recommender.fitting import Fitting
 from recommender.oomkills import oom_kills
+from recommender.prices import PriceTable
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill
 from recommender.saving import Saving
@@ -51,6 +53,8 @@ class Recommender:
         source: UsageSource | None = None,
         past: HistorySource | None = None,
         metrics: Metrics | None = None,
+        prices: PriceTable | None = None,
+        sees_all_pods: bool = True,
         in_thread: bool = False,
     ) -> None:
         """`past` keeps usage of times before our start. `in_thread` computes in a thread, so that the process answers
@@ -78,6 +82,8 @@ class Recommender:
         self._failures = 0
         self._bad_values = self._bad_entries = 0
         self._watches = Watches(connection, clock, settings, self.wake)
+        self.accounting = Accounting(self.recommendations, clock, settings, prices or PriceTable(), in_thread=in_thread)
+        self._sees_all_pods = sees_all_pods and not settings.namespace
         metrics = metrics or Metrics()
         self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
         self._saving = Saving(self._store, self.recommendations, clock, settings, metrics, self._failed)
@@ -129,6 +135,9 @@ class Recommender:
         await self._write_statuses(dirty, now)
         await self._saving.save(now)
         await self._saving.collect(now)
+        await self.accounting.run(
+            self._watches.nodes(), self._watches.disruption_limits() if self._sees_all_pods else None
+        )
         self._failures = self._failures + 1 if self._failed.is_set() else 0
 
     async def _try_again(self) -> None:

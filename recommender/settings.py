@@ -98,6 +98,16 @@ class RecommenderSettings:
     OOM kill."""
     checkpoint_gc_seconds: float = 600.0
     """How often checkpoints that belong to nothing any more are looked for."""
+    accounting_interval_seconds: float = 60.0
+    """How often what is reserved, used and saved is added up for /metrics and /savings; in a large cluster seldom
+    enough that it takes a hundredth of the time."""
+    most_accounted_containers: int = 5_000
+    """Containers of workloads that /metrics and /savings tell of, those first that cost the most;
+    elastipod_workload_series_left_out says how many are not."""
+    prices_file: str = ""
+    """A CSV of what a core and a GiB cost for an hour, with the columns instance_type, capacity_type, region,
+    core_hour, gib_hour and currency; OpenCost's published defaults, in USD, where empty and for nodes that no row
+    speaks of."""
     most_writes_at_once: int = 10
     """Requests to the API server under way at once."""
     most_checkpoints_per_run: int = 500
@@ -112,6 +122,7 @@ class RecommenderSettings:
             "confidence_interval_seconds",
             "cpu_sample_weight",
             "prometheus_timeout_seconds",
+            "accounting_interval_seconds",
         ):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0")
@@ -131,6 +142,16 @@ class RecommenderSettings:
             raise ValueError("usage_source names prometheus, which needs prometheus_url")
         if not 60 <= self.history_resolution_seconds <= 3600:
             raise ValueError("history_resolution_seconds lies between 60 and 3600")
+        if self.most_accounted_containers < 0:
+            raise ValueError("most_accounted_containers must not be below 0")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """What is named is there and can be read."""
+        if self.prices_file:
+            from recommender.prices import load_prices
+
+            load_prices(self.prices_file)
         if self.prometheus_url:
             from recommender.sources.prometheus.access import access_of
 

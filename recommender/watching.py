@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from elastipod.api import ElasticPolicy
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
+from elastipod.kube.disruptions import DisruptionLimit, decode_disruption_limit
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -21,6 +22,7 @@ from elastipod.kube.resources import (
     JOBS,
     LIMIT_RANGES,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     REPLICA_SETS,
     RESOURCE_QUOTAS,
@@ -85,6 +87,7 @@ class Watches:
         self._quotas = self._reflector(RESOURCE_QUOTAS, decode_quota, self._on_limits)
         self._scalers = self._reflector(HORIZONTAL_POD_AUTOSCALERS, decode_scaler, self._on_scaler)
         self._nodes = self._reflector(NODES, decode_node, self._on_node)
+        self._budgets = self._reflector(POD_DISRUPTION_BUDGETS, decode_disruption_limit, lambda _key, _old, _new: None)
         self._policies = self._reflector(ELASTIC_POLICIES, decode_policy, self._on_policy)
         self._caps: tuple[Reflector[Any], ...] = (self._limit_ranges, self._quotas, self._scalers, self._nodes)
         self._owners = {one: self._reflector(one, metadata_decoder(one.kind), self._on_owned) for one in _OWNERS}
@@ -96,6 +99,7 @@ class Watches:
             self._claims,
             *self._caps,
             self._policies,
+            self._budgets,
             *self._owners.values(),
         ]
         await asyncio.gather(*(reflector.run() for reflector in reflectors), self._wake_when_synced())
@@ -125,6 +129,14 @@ class Watches:
         for scaler in self._scalers.items.values():
             found.setdefault(scaler.target, []).append(scaler)
         return {workload: holds(scalers) for workload, scalers in found.items()}
+
+    def nodes(self) -> dict[str, Node]:
+        """All nodes, by name."""
+        return dict(self._nodes.items)
+
+    def disruption_limits(self) -> tuple[DisruptionLimit, ...] | None:
+        """All PodDisruptionBudgets; None where they can not be known."""
+        return tuple(self._budgets.items.values()) if self._budgets.synced else None
 
     def largest_node(self) -> Resources:
         """The most that any node has, per resource."""

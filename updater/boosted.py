@@ -11,13 +11,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.api import ResourceList, resource_list, resources
-from elastipod.pods import OWN_PREFIX, Container, Pod
+from elastipod.api import BOOST_ANNOTATION, ResourceList, resource_list, resources
+from elastipod.pods import Container, Pod
 from elastipod.quantities import QuantityError, Resources
 from updater.sizes import Size, size_of
-
-BOOST_ANNOTATION: Final = f"{OWN_PREFIX}startup-boost"
-"""On a pod that was created with more CPU: by container what it has without it, what it has with it, and how long."""
 
 MOST_SECONDS: Final = 900.0
 """A pod that is not ready after so long is starting no more."""

@@ -4,45 +4,11 @@ Owns the arithmetic for resizes whose resizePolicy restarts a container: PodDisr
 and a share of the replicas. A resize without a restart is no disruption and is not asked about here.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from typing import Final
 
-from msgspec import Struct
-
-from elastipod.kube.decoding import whole
+from elastipod.kube.disruptions import DisruptionLimit
 from elastipod.reasons import Reason
-from elastipod.selectors import LabelSelector
-
-
-class _Meta(Struct, frozen=True, gc=False, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Spec(Struct, frozen=True, gc=False):
-    selector: LabelSelector | None = None
-
-
-class _Status(Struct, frozen=True, gc=False, rename="camel"):
-    disruptions_allowed: int = 0
-
-
-class DisruptionLimit(Struct, frozen=True, gc=False):
-    """A PodDisruptionBudget, as far as we read it."""
-
-    metadata: _Meta = _Meta()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
-
-    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether it speaks of a pod with these labels (policy/v1: an empty selector speaks of all)."""
-        selector = self.spec.selector
-        return namespace == self.metadata.namespace and selector is not None and selector.selects(labels)
-
-
-decode_disruption_limit: Final = whole(DisruptionLimit)
 
 
 @dataclass(frozen=True, slots=True)

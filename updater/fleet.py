@@ -11,12 +11,12 @@ from msgspec import field
 
 from elastipod.api import RESOURCES_ANNOTATION, ElasticPolicy
 from elastipod.eligible import GROUP_KIND, group_of
+from elastipod.kube.disruptions import DisruptionLimit
 from elastipod.limitmodes import LimitModes, limit_modes
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
 from elastipod.policy import Ceiling, effective_policy
-from updater.budget import DisruptionLimit
 from updater.facts import Facts
 from updater.ledger import Ledger
 from updater.members import Members

@@ -14,6 +14,7 @@ from elastipod.api import Autoscaler, ElasticPolicy, resources
 from elastipod.clock import Clock
 from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
+from elastipod.kube.disruptions import DisruptionLimit, decode_disruption_limit
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -45,7 +46,6 @@ from elastipod.owners import Owned
 from elastipod.pods import Node, Pod
 from elastipod.quantities import QuantityError
 from updater.attempt import Event, Gone, RoomFreed, RulesChanged, Seen
-from updater.budget import DisruptionLimit, decode_disruption_limit
 from updater.fleet import Controller, Fleet
 from updater.sizes import Size, advice_of
 

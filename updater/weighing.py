@@ -7,11 +7,12 @@ kill; and what a container has been through that speaks against advice. What bec
 import msgspec
 from msgspec import Struct
 
+from elastipod.api import BOOST_ANNOTATION
 from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.pods import Container, Pod
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
-from updater.boosted import BOOST_ANNOTATION, boosted
+from updater.boosted import boosted
 from updater.facts import Facts, Rules, Urgency
 from updater.shape import PROPORTIONAL, Bounds, advised_size
 from updater.sizes import ContainerAdvice, Size

@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.api import UpdateMode
+from elastipod.api import BOOST_ANNOTATION, UpdateMode
 from elastipod.pods import ContainerKind, Pod, QosClass
 from elastipod.reasons import Reason
-from updater.boosted import BOOST_ANNOTATION, boosted
+from updater.boosted import boosted
 from updater.facts import Facts, Rules, Urgency
 from updater.shape import advised_size, modes_of, stated_size
 from updater.sizes import Advice, Size, size_of

@@ -5,11 +5,16 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from elastipod.pods import ContainerKey, Workload
-from recommender.exposition import FAMILIES, exposition
+from recommender.exposition import FAMILIES, accounts_text, realisable_text
 from recommender.ranges import Resource
-from recommender.savings import Account, Cost, Realisable
+from recommender.savings import Account, Cost, Realisable, dearest
 
 KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
+
+
+def exposition(those: list[Account], spare: Realisable, currency: str, *, most: int) -> bytes:
+    told = dearest(those, most)
+    return accounts_text(told, len(those) - len(told), currency) + realisable_text(spare, currency)
 
 
 def account(key: ContainerKey = KEY, resource: Resource = Resource.CPU, **more: Any) -> Account:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod.api import (
+    BOOST_ANNOTATION,
     Autoscaler,
     AutoscalerSpec,
     ContainerPolicy,
@@ -21,7 +22,7 @@ from tests.updater.build import NOW, advice, amounts, container, facts, limit_ra
 from tests.updater.world import World
 from updater.admission.sizing import Sizing, size_at_creation
 from updater.boost import Boost
-from updater.boosted import BOOST_ANNOTATION, MOST_SECONDS, Boosted, boost_text, boosted
+from updater.boosted import MOST_SECONDS, Boosted, boost_text, boosted
 from updater.plan import decide
 from updater.sizes import Advice, advice_of
 

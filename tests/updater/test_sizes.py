@@ -17,9 +17,10 @@ from elastipod.api import (
     UpdateMode,
     UpdatePolicy,
 )
+from elastipod.kube.disruptions import DisruptionLimit, decode_disruption_limit
 from elastipod.reasons import Reason
 from tests.updater.build import amounts, container, pod, size
-from updater.budget import DisruptionBudget, DisruptionLimit, Replicas, decode_disruption_limit
+from updater.budget import DisruptionBudget, Replicas
 from updater.patches import allocated_sizes, is_in_force, resize_body
 from updater.sizes import BadSize, advice_of, stated_sizes
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from elastipod.api import BOOST_ANNOTATION
 from elastipod.kube.decoding import BadObject, decoded
 from elastipod.kube.rows import pod_row
 from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
@@ -17,7 +18,7 @@ from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
 from elastipod.quantities import Resources, format_cpu, format_memory
 from elastipod.reasons import Reason
 from updater.admission.sizing import Sizing
-from updater.boosted import BOOST_ANNOTATION, boost_text
+from updater.boosted import boost_text
 from updater.sizes import size_of
 
 SIZED_ANNOTATION: Final = f"{OWN_PREFIX}sized"

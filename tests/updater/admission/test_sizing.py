@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastipod.api import UpdateMode
+from elastipod.api import BOOST_ANNOTATION, UpdateMode
 from elastipod.limitmodes import LimitMode, LimitModes
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.pods import Container, ContainerKind, Pod, QosClass
@@ -14,7 +14,7 @@ from elastipod.reasons import Reason
 from tests.updater.build import Mi, advice, amounts, container, facts, limit_range, pod, size
 from updater.admission.sizing import Sizing, size_at_creation
 from updater.boost import Boost
-from updater.boosted import BOOST_ANNOTATION, boost_text
+from updater.boosted import boost_text
 from updater.facts import Facts
 from updater.precheck import limit_range_problem
 from updater.shape import container_bounds, qos_class, with_sizes

@@ -1,0 +1,178 @@
+"""What the cluster reserves, uses and could save, added up now and then for /metrics and /savings.
+
+Owns when that is done, gathering what it is made of, and what is told of it: all of it of one instant. It takes at most
+a hundredth of the time, however large the cluster is. What the numbers mean is savings.py's matter.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from elastipod.clock import Clock
+from elastipod.kube.disruptions import DisruptionLimit, letting_none_go
+from elastipod.pods import Node
+from elastipod.telemetry import get_logger
+from recommender.exposition import accounts_text, prices_text, realisable_text
+from recommender.prices import PriceTable
+from recommender.ranges import Resource
+from recommender.recommending import Recommendations
+from recommender.report.told import Paid, Sums, told
+from recommender.savings import Account, Realisable, Snapshot, Totals, accounts, dearest, realisable, totals
+from recommender.settings import RecommenderSettings
+from recommender.snapshots import Snapshots, take_down
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+
+SAVINGS_PATH: Final = "/savings"
+_REST: Final = 99
+"""So many times as long as something took, it is not done again."""
+
+
+class Accounting:
+    """The newest accounts, as texts; empty before the first."""
+
+    def __init__(
+        self,
+        known: Recommendations,
+        clock: Clock,
+        settings: RecommenderSettings,
+        prices: PriceTable,
+        *,
+        in_thread: bool = False,
+    ) -> None:
+        self._known, self._clock, self._settings, self._prices = known, clock, settings, prices
+        interval = settings.accounting_interval_seconds
+        self._adding = Seldom("accounts", clock, interval, self._added, in_thread=in_thread)
+        self._packing = Seldom("nodes that could be spared", clock, interval, self._packed, in_thread=in_thread)
+        self._snapshots = Snapshots(settings)
+        self._snapshot: Snapshot | None = None
+        self._accounts: _Accounts | None = None
+        self._realisable: Realisable | None = None
+        self._text = self._realisable_text = b""
+        self._savings: bytes | None = None
+
+    @property
+    def text(self) -> bytes:
+        """For /metrics."""
+        return self._text + self._realisable_text
+
+    async def run(self, nodes: dict[str, Node], limits: Collection[DisruptionLimit] | None) -> None:
+        """Add up what is due; waits only where there is no thread.
+
+        `limits` are all PodDisruptionBudgets; None where they, or some of the pods, are not known: then nobody can tell
+        which nodes would be empty.
+        """
+        await self._adding.run(lambda: self._add_up(nodes))
+        snapshot = self._snapshot
+        if limits is not None and snapshot is not None and nodes:
+            is_protected = letting_none_go(limits)
+            await self._packing.run(lambda: lambda: realisable(snapshot, self._prices, is_protected=is_protected))
+
+    def answer(self, path: str) -> bytes | None:
+        """JSON for /savings; None before the first accounts, and for all else."""
+        if path != SAVINGS_PATH or self._accounts is None:
+            return None
+        if self._savings is None:
+            self._savings = self._told(self._accounts)
+        return self._savings
+
+    async def finished(self) -> None:
+        """Wait for what is under way."""
+        await self._adding.finished()
+        await self._packing.finished()
+
+    def _told(self, found: "_Accounts") -> bytes:
+        notes = [f"{found.left_out} containers of workloads are not listed; they are in the totals."]
+        savings = told(
+            found.at,
+            self._prices.currency,
+            self._prices.words,
+            found.told,
+            self._realisable,
+            notes=notes if found.left_out else (),
+        )
+        if found.left_out:
+            savings = msgspec.structs.replace(savings, totals={one: _sums(of) for one, of in found.totals.items()})
+        return msgspec.json.encode(savings)
+
+    def _add_up(self, nodes: dict[str, Node]) -> Callable[[], "_Accounts"]:
+        """Take down what is known now; what it comes to is worked out by what is given back."""
+        facts = take_down(self._known, nodes, self._clock.now())
+
+        def add_up() -> _Accounts:
+            snapshot = self._snapshots.of(facts)
+            those = accounts(snapshot, self._prices)
+            shown = dearest(those, self._settings.most_accounted_containers)
+            left_out = (len(those) - len(shown)) // len(Resource)
+            text = accounts_text(shown, left_out, self._prices.currency) + prices_text(nodes.values(), self._prices)
+            return _Accounts(facts.at, snapshot, shown, left_out, totals(those), text)
+
+        return add_up
+
+    def _added(self, found: "_Accounts") -> None:
+        self._accounts, self._snapshot, self._text, self._savings = found, found.snapshot, found.text, None
+
+    def _packed(self, found: Realisable) -> None:
+        self._realisable, self._savings = found, None
+        self._realisable_text = realisable_text(found, self._prices.currency)
+
+
+@dataclass(frozen=True, slots=True)
+class _Accounts:
+    """Accounts of one instant, as far as they are told of, and their text."""
+
+    at: float
+    snapshot: Snapshot
+    told: list[Account]
+    left_out: int
+    totals: dict[Resource, Totals]
+    """Also of those that are left out."""
+    text: bytes
+
+
+def _sums(found: Totals) -> Sums:
+    costs = (found.requested, found.used, found.waste, found.lacking, found.applied)
+    return Sums(*(Paid(one.amount, one.per_hour) for one in costs))
+
+
+class Seldom(Generic[T]):
+    """Something that is worked out now and then: at most every interval, and for at most a hundredth of the time."""
+
+    def __init__(
+        self, what: str, clock: Clock, interval_seconds: float, done: Callable[[T], None], *, in_thread: bool
+    ) -> None:
+        self._what, self._clock, self._interval, self._done = what, clock, interval_seconds, done
+        self._in_thread = in_thread
+        self._task: asyncio.Task[None] | None = None
+        self._next_at = clock.monotonic()
+
+    async def run(self, begin: Callable[[], Callable[[], T]]) -> None:
+        """Begin what is due. `begin` is called now, and what it gives in a thread, where there is any."""
+        now = self._clock.monotonic()
+        if now < self._next_at or (self._task is not None and not self._task.done()):
+            return
+        # A run that comes a little early shall not wait for the next one.
+        self._next_at = now + 0.9 * self._interval
+        self._task = asyncio.create_task(self._work(begin(), now))
+        if not self._in_thread:
+            await self._task
+
+    async def finished(self) -> None:
+        """Wait for what is under way."""
+        if self._task is not None:
+            await self._task
+
+    async def _work(self, work: Callable[[], T], began_at: float) -> None:
+        try:
+            found = await asyncio.to_thread(work) if self._in_thread else work()
+        except Exception:
+            log.exception("could not be worked out; what is at hand stays", what=self._what)
+        else:
+            self._done(found)
+        now = self._clock.monotonic()
+        self._next_at = max(self._next_at, now + _REST * (now - began_at))

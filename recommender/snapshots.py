@@ -1,0 +1,122 @@
+"""The cluster at one instant, taken down from what the recommender knows.
+
+Owns what of it goes into accounts. Taking down is quick and happens between two steps of the recommender; what takes
+time is made of that alone, and may happen beside later steps.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import structs
+
+from elastipod.api import Recommendation, resources
+from elastipod.pods import ContainerKey, Node, Pod, Workload
+from elastipod.quantities import NOTHING, QuantityError, Resources
+from elastipod.reasons import Reason
+from recommender.claims import Claim
+from recommender.histogram import Floats
+from recommender.ranges import Cap, Capped
+from recommender.recommending import Recommendations
+from recommender.savings import Advised, Snapshot
+from recommender.settings import RecommenderSettings
+
+_DAY: Final = 86_400.0
+_NOTHING: Final = Advised(NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a snapshot is made of."""
+
+    at: float
+    pods: list[tuple[Pod, Workload]]
+    nodes: dict[str, Node]
+    advice: list[tuple[Claim, tuple[Capped, ...]]]
+    rows: dict[ContainerKey, int]
+    confidence: Floats
+    before: dict[int, Resources]
+    places: dict[tuple[str, str, str], int]
+    used: Floats
+
+
+def take_down(known: Recommendations, nodes: dict[str, Node], now: float) -> Facts:
+    """What is known now; nothing that is learned later is in it."""
+    return Facts(
+        now,
+        known.members.everyone(),
+        nodes,
+        known.advice(),
+        dict(known.history.rows()),
+        known.history.confidence(),
+        known.history.all_before(),
+        known.members.all_places(),
+        known.history.used(),
+    )
+
+
+class Snapshots:
+    """Makes snapshots; a status is read once and known until it is another."""
+
+    def __init__(self, settings: RecommenderSettings) -> None:
+        self._settings = settings
+        self._read: dict[str, tuple[Recommendation | None, dict[str, Advised]]] = {}
+
+    def of(self, facts: Facts) -> Snapshot:
+        """The snapshot that these facts make. What was measured too long ago is not known any more."""
+        measured_at, cores, memory_bytes = facts.used.T.tolist()
+        since = facts.at - self._settings.metrics_lost_seconds
+        return Snapshot(
+            pods=facts.pods,
+            nodes=facts.nodes,
+            advised=dict(self._advised(facts)),
+            used={
+                key: (_known(cores[place]), _known(memory_bytes[place]))
+                for key, place in facts.places.items()
+                if measured_at[place] >= since
+            },
+            before={key: facts.before[row] for key, row in facts.rows.items() if row in facts.before},
+            usage={},
+        )
+
+    def _advised(self, facts: Facts) -> Iterator[tuple[ContainerKey, Advised]]:
+        """What the statuses recommend, with what is known besides; of several for a workload the first counts."""
+        before, self._read = self._read, {}
+        for claim, containers in reversed(facts.advice):
+            recommendation, read = claim.status.recommendation, before.get(claim.key)
+            if read is None or read[0] is not recommendation:
+                read = recommendation, dict(_sizes(recommendation))
+            self._read[claim.key] = read
+            caps = {one.container: one.caps for one in containers if one.caps}
+            for name in (*read[1], *(caps.keys() - read[1].keys())):
+                if claim.target is not None:
+                    key = ContainerKey(claim.target, name)
+                    yield key, self._completed(facts, key, read[1].get(name, _NOTHING), caps.get(name, ()))
+
+    def _completed(self, facts: Facts, key: ContainerKey, advised: Advised, caps: tuple[Cap, ...]) -> Advised:
+        """With what no status says."""
+        row = facts.rows.get(key)
+        confidence = 0.0 if row is None else float(facts.confidence[row])
+        is_low = confidence < self._settings.enough_confidence
+        return structs.replace(
+            advised,
+            confidence_days=confidence * self._settings.confidence_interval_seconds / _DAY,
+            reason=advised.reason or (str(Reason.LOW_CONFIDENCE) if is_low else ""),
+            caps=caps,
+        )
+
+
+def _sizes(found: Recommendation | None) -> Iterator[tuple[str, Advised]]:
+    for one in (found and found.container_recommendations) or ():
+        amounts = (one.target, one.lower_bound, one.upper_bound, one.uncapped_target)
+        try:
+            target, lower, upper, uncapped = map(resources, amounts)
+        except QuantityError:
+            yield one.container_name, Advised(NOTHING, reason=str(Reason.BAD_VALUE))
+        else:
+            yield one.container_name, Advised(target, lower=lower, upper=upper, uncapped=uncapped)
+
+
+def _known(amount: float) -> float | None:
+    return None if math.isnan(amount) else amount
