@@ -69,12 +69,12 @@ def recommend(
     """Show what each container requests and what it is recommended."""
     if prometheus:
         try:
-            from elastipod.cli.surveying import survey_rows
+            from elastipod.cli.surveying import Asked, survey_rows
         except ModuleNotFoundError as error:
             typer.echo(f"error: {error.name} is not installed; --prometheus needs elastipod[recommender]", err=True)
             raise typer.Exit(1) from None
         where = None if all_namespaces else namespace
-        rows = survey_rows(prometheus, where, selector, config, kubeconfig, context)
+        rows = survey_rows(Asked(prometheus, where, selector, config, kubeconfig, context))
         _print(rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE)
         return
 

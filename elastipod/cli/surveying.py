@@ -1,14 +1,16 @@
-"""`elastipod recommend --prometheus`: recommendations for a whole cluster in which nothing is installed.
+"""A whole cluster in which nothing is installed, for `elastipod recommend` and `elastipod report` by `--prometheus`.
 
-Owns the way from a Prometheus, and the cluster where one is named, to rows; and telling how far it is.
+Owns the way from a Prometheus, and the cluster where one is named, to advice; and telling how far it is.
 """
 
 import asyncio
+import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import typer
 
@@ -16,60 +18,124 @@ from elastipod.cli.cluster import Picture, read_picture
 from elastipod.cli.options import connect
 from elastipod.cli.output import change, shown
 from elastipod.clock import SystemClock
+from elastipod.kube.disruptions import decode_disruption_limit, letting_none_go
+from elastipod.kube.listing import list_rows
+from elastipod.kube.resources import POD_DISRUPTION_BUDGETS
+from elastipod.pods import Node, Pod
 from elastipod.quantities import NOTHING, Resources, format_cpu, show_memory
 from elastipod.settings import SettingsError, load_settings
-from recommender.advising import Advice, advise, totals
+from recommender.advising import Advice, Surveyed, advise, totals
 from recommender.ranges import Range
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.prometheus.access import access_of
 from recommender.sources.prometheus.client import PrometheusClient
-from recommender.sources.prometheus.loading import Progress, no_progress
+from recommender.sources.prometheus.loading import Progress, Watch, no_progress, unwatched
 from recommender.sources.prometheus.survey import Cluster, survey
 
+_DAY: Final = 86_400.0
 
-def survey_rows(
-    url: str, namespace: str | None, selector: str, config: str | None, kubeconfig: str | None, context: str | None
-) -> list[dict[str, Any]]:
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be looked at, as the options say it."""
+
+    url: str
+    namespace: str | None = None
+    selector: str = ""
+    config: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    history_days: int | None = None
+    """As many as the settings say where it is not given."""
+
+    @property
+    def names_cluster(self) -> bool:
+        return self.kubeconfig is not None or self.context is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found at one time."""
+
+    at: float
+    surveyed: Surveyed
+    advice: list[Advice]
+    nodes: list[Node]
+    is_protected: Callable[[Pod], bool] | None
+    """Tells of a pod that no budget lets go; None where not all of the cluster was looked at."""
+
+
+def survey_rows(asked: Asked) -> list[dict[str, Any]]:
     """A row for each container of each workload. Ends the command where the Prometheus can not be read."""
-    flags = ["--prometheus-url", url, *(["--config", config] if config else [])]
-    try:
-        settings = load_settings(RecommenderSettings, flags, os.environ)
-    except SettingsError as error:
-        raise typer.BadParameter(shown(error)) from None
-    cluster = None
-    if kubeconfig is not None or context is not None:
-        cluster = asyncio.run(_cluster(kubeconfig, context, namespace, selector))
-    elif selector:
-        raise typer.BadParameter("a Prometheus does not know pods' labels: name the cluster too, by --context")
-    clock = SystemClock()
-    now = clock.now()
-    client = PrometheusClient(access_of(settings), clock, timeout_seconds=settings.prometheus_timeout_seconds)
-    try:
-        with _progress() as progress:
-            names = [namespace] if namespace else []
-            surveyed = survey(client, settings, now, cluster=cluster, namespaces=names, progress=progress)
-    except SourceError as error:
-        typer.echo(f"error: {shown(url)}: {shown(error)}", err=True)
-        raise typer.Exit(1) from None
-    finally:
-        client.close()
-    advice = advise(surveyed, settings, now)
-    for problem in surveyed.problems:
-        typer.echo(f"note: {shown(problem)}", err=True)
+    advice = look(asked).advice
     if sys.stderr.isatty():
         sums = totals(advice)
         typer.echo(f"requested {_amounts(sums['requested'])}, recommended {_amounts(sums['recommended'])}", err=True)
     return [_row(one) for one in advice]
 
 
-async def _cluster(kubeconfig: str | None, context: str | None, namespace: str | None, selector: str) -> Cluster:
-    async with connect(kubeconfig, context) as client:
-        picture: Picture = await read_picture(client.connection, namespace, selector)
+def look(asked: Asked, watch: Watch = unwatched) -> Looked:
+    """Survey; `watch` is shown the usage. Ends the command where the Prometheus can not be read."""
+    flags = ["--prometheus-url", asked.url, *(["--config", asked.config] if asked.config else [])]
+    try:
+        settings = load_settings(RecommenderSettings, flags, os.environ)
+    except SettingsError as error:
+        raise typer.BadParameter(shown(error)) from None
+    if asked.history_days is not None:
+        intervals = math.ceil(asked.history_days * _DAY / settings.memory_interval_seconds)
+        settings = replace(settings, memory_interval_count=intervals)
+    found = None
+    if asked.names_cluster:
+        found = asyncio.run(_cluster(asked))
+    elif asked.selector:
+        raise typer.BadParameter("a Prometheus does not know pods' labels: name the cluster too, by --context")
+    clock = SystemClock()
+    now = clock.now()
+    client = PrometheusClient(access_of(settings), clock, timeout_seconds=settings.prometheus_timeout_seconds)
+    try:
+        with _progress() as progress:
+            surveyed = survey(
+                client,
+                settings,
+                now,
+                cluster=None if found is None else found.cluster,
+                namespaces=[asked.namespace] if asked.namespace else [],
+                progress=progress,
+                watch=watch,
+            )
+    except SourceError as error:
+        typer.echo(f"error: {shown(asked.url)}: {shown(error)}", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        client.close()
+    advice = advise(surveyed, settings, now)
+    for problem in surveyed.problems:
+        typer.echo(f"note: {shown(problem)}", err=True)
+    if found is None:
+        return Looked(now, surveyed, advice, [], None)
+    return Looked(now, surveyed, advice, found.nodes, found.is_protected)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    cluster: Cluster
+    nodes: list[Node]
+    is_protected: Callable[[Pod], bool] | None
+
+
+async def _cluster(asked: Asked) -> _Found:
+    is_whole = not asked.namespace and not asked.selector
+    async with connect(asked.kubeconfig, asked.context) as client:
+        picture: Picture = await read_picture(client.connection, asked.namespace, asked.selector)
+        budgets = (
+            await list_rows(client.connection, POD_DISRUPTION_BUDGETS, decode_disruption_limit) if is_whole else []
+        )
     largest = NOTHING
     for node in picture.nodes:
         largest = largest.largest(node.allocatable)
-    return Cluster([(pod, picture.workload(pod)) for pod in picture.pods if not pod.is_terminal], largest)
+    pods = [(pod, picture.workload(pod)) for pod in picture.pods if not pod.is_terminal]
+    return _Found(Cluster(pods, largest), picture.nodes, letting_none_go(budgets) if is_whole else None)
 
 
 @contextmanager

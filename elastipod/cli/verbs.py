@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elastipod import __version__
-from elastipod.cli import demo, explain, local, recommend, replay, resize, status
+from elastipod.cli import dashboards, demo, explain, local, recommend, replay, report, resize, status
 
 
 def _print_version(wanted: bool) -> None:
@@ -29,7 +29,16 @@ def command() -> typer.Typer:
     """The command with all its verbs."""
     app = typer.Typer(name="elastipod", no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
     app.callback()(_main)
-    for verb in (recommend.recommend, explain.explain, status.status, resize.resize, replay.replay, demo.demo):
+    for verb in (
+        recommend.recommend,
+        explain.explain,
+        status.status,
+        resize.resize,
+        report.report,
+        replay.replay,
+        dashboards.dashboards,
+        demo.demo,
+    ):
         app.command()(verb)
     app.add_typer(local.app, name="local")
     return app

@@ -1,0 +1,75 @@
+"""The report's HTML page, with the patches that can be copied from it.
+
+Owns making them of what was told, and writing the page to a file.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from elastipod.cli.output import shown
+from elastipod.cli.patches import patch_of
+from elastipod.pods import Workload
+from recommender.ranges import Resource
+from recommender.report.curves import Drawn
+from recommender.report.page import page
+from recommender.report.told import Paid, Savings, Told
+from recommender.settings import RecommenderSettings
+
+
+def write_page(savings: Savings, curves: Sequence[Drawn], file: Path) -> None:
+    """Write the HTML page. Ends the command where that can not be."""
+    try:
+        file.write_text(page_of(savings, curves), "utf-8")
+    except OSError as error:
+        typer.echo(f"error: --file: {shown(error)}", err=True)
+        raise typer.Exit(1) from None
+
+
+def page_of(savings: Savings, curves: Sequence[Drawn] = ()) -> str:
+    """The HTML page."""
+    return page(savings, manifest_patches(savings), curves)
+
+
+def manifest_patches(savings: Savings) -> dict[Workload, str]:
+    """The patch of each workload that is worth one."""
+    by_workload: dict[Workload, dict[str, list[Told]]] = {}
+    for one in savings.accounts:
+        by_workload.setdefault(one.owner, {}).setdefault(one.container, []).append(one)
+    found = {
+        owner: patch_of(owner, [_patch_row(those) for those in containers.values()])
+        for owner, containers in by_workload.items()
+    }
+    return {owner: text for owner, text in found.items() if text}
+
+
+def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
+    """One container as patches.py takes it: its pods are alike, so each has its share."""
+    of = {one.resource: one for one in those}
+    first = those[0]
+
+    def sizes(name: str) -> dict[str, int | None]:
+        return {
+            "cpu_millicores": _share(of.get(Resource.CPU), name, 1000),
+            "memory_bytes": _share(of.get(Resource.MEMORY), name, 1),
+        }
+
+    days = max(one.confidence_days for one in those)
+    return {
+        "namespace": first.namespace,
+        "workload": f"{first.workload_kind}/{first.workload}",
+        "container": first.container,
+        "confidence": "enough" if days >= RecommenderSettings().enough_confidence else "low",
+        "reason": first.reason,
+        "message": "",
+        "requests": sizes("requested"),
+        "limits": sizes("limit"),
+        "target": sizes("recommended"),
+    }
+
+
+def _share(one: Told | None, name: str, units: int) -> int | None:
+    paid: Paid | None = None if one is None else getattr(one, name)
+    return None if one is None or paid is None or not one.pods else round(paid.amount * units / one.pods) or None
