@@ -5,7 +5,7 @@ Owns one bank's state. Which rows are in it and when it has its turn is speaking
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,15 @@ from recommender.estimators.candidates import (
     CPU,
     MEMORY,
     NO_MORE_KILLS,
-    STEP,
     Candidate,
     CpuCandidates,
     Estimator,
     MemoryCandidates,
 )
-from recommender.estimators.peaks import MINUTE
+from recommender.estimators.peaks import HOUR, MINUTE
 from recommender.estimators.quantile import QUANTILES, Lessons, Models, Table, expected
 from recommender.histogram import Floats, Ints
+from recommender.steps import STEP
 
 ROWS: Final = 512
 """So many rows are in a bank."""
@@ -136,6 +136,20 @@ class Bank:
         """Who speaks for each resource of every row, as a place in Estimator."""
         found = [places[choices] for places, choices in zip(_ESTIMATORS, self._choices, strict=True)]
         return np.where(np.isfinite(self.told), np.stack(found), list(Estimator).index(Estimator.HISTOGRAM))
+
+    def recall(self, columns: Ints, past: "Bank", theirs: Ints, now: float) -> None:
+        """Know of rows what a bank that has lived through their past knows of its own, and what was used since."""
+        since = np.full((2, ROWS), np.nan)
+        since[:, theirs] = np.stack([one.highest((HOUR,))[0][columns] for one in (self._cpu, self._memory)])
+        # From here on both banks keep times at the same places.
+        past.look(since, now, Lessons())
+        for mine, known in zip(self._arrays(), past._arrays(), strict=True):
+            mine[..., columns] = known[..., theirs]
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        """All that is kept of rows; a row is the last place of each."""
+        records = [array for admission in self.admissions for array in admission.arrays()]
+        return [self.told, self._choices, self._histogram, *records, *self._cpu.arrays(), *self._memory.arrays()]
 
     def clear(self, column: int) -> None:
         """Make a row empty, for its next owner."""

@@ -10,14 +10,17 @@ import numpy as np
 
 from elastipod.limitmodes import LimitMode
 from elastipod.pods import ContainerKey, QosClass, Workload
+from recommender.banks import ROWS
 from recommender.estimators.apart import Apart
 from recommender.estimators.histogram import Estimate, Estimates, estimate, proven
 from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
+from recommender.past import Past, Played
 from recommender.settings import RecommenderSettings
 from recommender.speaking import Speaking
 from recommender.stated import NOTHING_STATED, Stated, stated
+from recommender.steps import UseInSteps
 
 
 class Estimating:
@@ -74,6 +77,32 @@ class Estimating:
         if found is not raw:
             found = replace(found, memory=Estimate(proven(found.memory.values, self._history)))
         return self._apart.bounded(found, self._history, now)
+
+    def past(self, steps: dict[ContainerKey, UseInSteps]) -> Past | None:
+        """The past of some containers that want the best estimator, to be played; None where there is none now."""
+        raw, speaking, keys = self.raw, self.speaking, [key for key in steps if self._wants(key)][:ROWS]
+        if raw is None or not keys:
+            return None
+        rows = np.array([self._history.row(key) for key in keys], dtype=np.int64)
+        return Past(
+            keys,
+            rows,
+            [steps[key] for key in keys],
+            self._members.limits()[rows, 0],
+            np.stack((raw.cpu.target[rows], raw.memory.target[rows])),
+            self._history.oom_floor[rows],
+            speaking.kills_elsewhere(rows),
+        )
+
+    def recall(self, played: Played, now: float) -> None:
+        """Containers have lived through their past; those that are gone meanwhile have none."""
+        is_theirs = [self._history.row(key) == row for key, row in zip(played.keys, played.rows.tolist(), strict=True)]
+        rows = np.where(is_theirs, played.rows, -1)
+        self.speaking.recall(rows, played.bank, played.lessons, now)
+
+    def _wants(self, key: ContainerKey) -> bool:
+        row = self._history.row(key)
+        return row is not None and row in self.speaking and self.raw is not None and row < len(self.raw.confidence)
 
     def _state(self, workload: Workload, found: Stated) -> None:
         self._stated[workload] = found

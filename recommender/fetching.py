@@ -16,6 +16,7 @@ from elastipod.telemetry import get_logger
 from recommender.history import ContainerHistory
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.past import Fetched, HistoryRequest, HistorySource
+from recommender.steps import UseInSteps
 
 log = get_logger(__name__)
 
@@ -36,6 +37,8 @@ class Fetching:
         self._known: set[Workload] = set()
         self.found: dict[ContainerKey, ContainerHistory] = {}
         """What came and was not counted yet; the reader takes it away."""
+        self.steps: dict[ContainerKey, UseInSteps] = {}
+        """The same in steps, where that was wanted; the reader takes it away."""
         self.settled: set[Workload] = set()
         """Workloads of which is known what there is; the reader takes these too."""
         self.problem = ""
@@ -85,6 +88,7 @@ class Fetching:
 
     def _take(self, batch: list[HistoryRequest], fetched: Fetched) -> None:
         self.found |= fetched.histories
+        self.steps |= fetched.steps
         for request in batch:
             # What is missing goes behind what was not asked for yet.
             del self._wanted[request.workload]

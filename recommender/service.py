@@ -22,6 +22,7 @@ from recommender.fitting import Fitting
 from recommender.oomkills import oom_kills
 from recommender.prices import PriceTable
 from recommender.recommending import Recommendations
+from recommender.replaying import Replaying
 from recommender.samples import OomKill
 from recommender.saving import Saving
 from recommender.settings import RecommenderSettings
@@ -70,6 +71,7 @@ class Recommender:
         self._store = CheckpointStore(connection, settings)
         self._fetching = None if past is None else Fetching(past, clock, self.wake)
         self._fitting = Fitting(self.recommendations.estimating.speaking, in_thread=in_thread)
+        self._replaying = Replaying(self.recommendations.estimating, in_thread=in_thread)
         self._unasked: set[Workload] = set()
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
@@ -129,6 +131,7 @@ class Recommender:
             return known.decide(now)
 
         dirty = await asyncio.to_thread(think) if self._in_thread else think()
+        await self._replaying.run(now)
         await self._fitting.run(now)
         self._tell_clocks()
         self._count(reading, kills)
@@ -245,6 +248,8 @@ class Recommender:
                     judgement.fetching.add(target)
                     known.mark(known.claims_of(target))
         found, fetching.found = fetching.found, {}
+        steps, fetching.steps = fetching.steps, {}
+        self._replaying.want(steps)
         for key, history in found.items():
             known.fill(key, history)
         self._saving.want(found)

@@ -8,9 +8,10 @@ start the histogram speaks until there is a day's record again. A row that is no
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recommender.banks import ROWS, RULES, Bank, Speaker, quantiles_of
-from recommender.estimators.candidates import Estimator
+from recommender.estimators.candidates import Estimator, cores_wanted
 from recommender.estimators.histogram import Estimate, Estimates
 from recommender.estimators.peaks import DAY, HOUR
 from recommender.estimators.quantile import Lessons, Models
@@ -18,9 +19,6 @@ from recommender.histogram import Floats, Ints
 from recommender.ranges import Resource
 
 _FIRST_FIT: Final = 3 * HOUR
-_FULL: Final = 0.95
-_WANTS_MORE: Final = 1.2
-"""What uses so much of its CPU limit is throttled; it is taken to want so much of it."""
 _LEAST_MORE: Final = 1.001
 """What was killed wanted more than it had."""
 
@@ -39,10 +37,12 @@ class Speaking:
         """By place: the most CPU and memory since it was last looked at."""
         self.lessons = Lessons()
         self.models: Models | None = None
+        self._played: dict[int, tuple[Bank, int]] = {}
+        """By row: the bank that has lived through its past, and its column there."""
         self._fit_at: float | None = None
 
     def __contains__(self, row: int) -> bool:
-        return row < len(self._places) and bool(self._places[row] >= 0)
+        return 0 <= row < len(self._places) and bool(self._places[row] >= 0)
 
     def __len__(self) -> int:
         return len(self._rows) - len(self._free)
@@ -67,6 +67,7 @@ class Speaking:
         """This row wants the histogram, or is gone; what was known of it is forgotten."""
         if row in self:
             place = int(self._places[row])
+            self._played.pop(row, None)
             self._places[row] = self._rows[place] = -1
             self._free.append(place)
             self._used[:, place] = np.nan
@@ -79,10 +80,20 @@ class Speaking:
             places = self._placed(rows)
             wanted = np.flatnonzero(places >= 0)
             if len(wanted):
-                cores, limits = cores[wanted], cpu_limits[wanted]
-                cores = np.where(cores >= _FULL * limits, limits * _WANTS_MORE, cores)
-                self._take(places[wanted], 0, cores)
+                self._take(places[wanted], 0, cores_wanted(cores[wanted], cpu_limits[wanted]))
                 self._take(places[wanted], 1, amounts[wanted])
+
+    def kills_elsewhere(self, rows: Ints) -> NDArray[np.bool_]:
+        """Of which rows a limit apart decides the kills."""
+        places = self._places[rows]
+        found = np.concatenate([bank.admissions[1].kills_elsewhere for bank in self._banks])
+        return np.asarray(found[places])
+
+    def recall(self, rows: Ints, bank: Bank, lessons: Lessons, now: float) -> None:
+        """Rows have a past, a column each; it is theirs from their next turn on. What the fleet showed teaches once."""
+        self._played |= {row: (bank, column) for column, row in enumerate(rows.tolist()) if row in self}
+        if self.models is None and lessons.seen > self.lessons.seen:
+            self.lessons, self._fit_at = lessons, now
 
     def see_kill(self, row: int, limit_bytes: float) -> None:
         """A container was killed at a memory limit."""
@@ -106,8 +117,20 @@ class Speaking:
             rows, used = self._rows[_places(number)], self._used[:, _places(number)]
             floors = memory_floors[np.maximum(rows, 0)]
             changed.append(rows[bank.decide(used, _of_rows(raw, rows), floors, told, now)])
+            changed.append(self._recall(bank, rows, now))
             used[:] = np.nan
         return np.concatenate(changed)
+
+    def _recall(self, bank: Bank, rows: Ints, now: float) -> Ints:
+        """Give a bank's rows their past. The rows that have one."""
+        columns = [column for column, row in enumerate(rows.tolist()) if row in self._played] if self._played else []
+        by_bank: dict[int, list[int]] = {}
+        for column in columns:
+            by_bank.setdefault(id(self._played[int(rows[column])][0]), []).append(column)
+        for those in by_bank.values():
+            found = [self._played.pop(int(rows[column])) for column in those]
+            bank.recall(np.array(those), found[0][0], np.array([theirs for _, theirs in found]), now)
+        return rows[np.array(columns, dtype=np.int64)]
 
     def spoken(self, raw: Estimates) -> Estimates:
         """The estimates with what speaks in place of the histogram's, bounded by what makes it move."""

@@ -130,6 +130,11 @@ class Admission:
         """How much a row's own record weighs, in days."""
         return self._time
 
+    def arrays(self) -> list[NDArray[Any]]:
+        """The records of rows; a row is the last place of each."""
+        totals = (self._reserved, self._unserved, self._over, self._kills, self._resizes)
+        return [self._in_force, self._was_above, *totals, self._used, self._time, self._age]
+
     def clear(self, row: int) -> None:
         """Make a row empty, for its next owner."""
         self.kills_elsewhere[row] = False

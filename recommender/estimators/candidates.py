@@ -8,23 +8,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recommender.estimators.admission import AdmissionRule
-from recommender.estimators.peaks import DAY, HOUR, MINUTE, WEEK, Peaks
+from recommender.estimators.peaks import DAY, HOUR, WEEK, Peaks
 from recommender.estimators.quantile import QUANTILES, Features, Table
 from recommender.histogram import Floats
+from recommender.steps import STEP
 
-STEP: Final = 5 * MINUTE
-"""What is used is looked at in steps of so long; a quantile speaks of the next one."""
 WINDOWS: Final = (HOUR, 6 * HOUR, DAY, 3 * DAY, WEEK)
 MARGINS: Final = (1.02, 1.05, 1.1, 1.2)
 CPU_MARGIN: Final = 1.05
 HOLD: Final = HOUR / 2
 _ABOVE: Final = (1.1, 1.25)
 """The highest quantile with so much more competes too."""
+_FULL: Final = 0.95
+_WANTS_MORE: Final = 1.2
+"""What uses so much of its CPU limit is throttled; it is taken to want so much of it."""
 
 CALM: Final = AdmissionRule(
     fleet_days=2.0,
@@ -64,6 +67,11 @@ class Candidate:
     how: str
 
 
+def cores_wanted(cores: Floats, limits: Floats) -> Floats:
+    """What would have been used without CPU limits; NaN is no limit."""
+    return np.where(cores >= _FULL * limits, limits * _WANTS_MORE, cores)
+
+
 def moving(quantiles: Floats) -> Floats:
     """Quantiles of the next step, those between them, and two above the highest."""
     between = np.sqrt(quantiles[1:] * quantiles[:-1])
@@ -84,6 +92,14 @@ class MemoryCandidates:
     def see(self, used: Floats, at: float) -> None:
         self._peaks.see(used, at)
 
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that is kept of rows; a row is the last place of each."""
+        return self._peaks.arrays()
+
+    def highest(self, windows: Sequence[float]) -> Floats:
+        """The most that was used in windows that end now, a line each."""
+        return self._peaks.peaks(windows)
+
     def sizes(self) -> Floats:
         """What each candidate wants, a line each."""
         return with_margins(np.concatenate((self._peaks.peaks(WINDOWS), self._peaks.guarded(WINDOWS[:2]))))
@@ -102,6 +118,14 @@ class CpuCandidates:
 
     def see(self, used: Floats, at: float) -> None:
         self._features.see(used, at)
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that is kept of rows; a row is the last place of each."""
+        return [*self._features.arrays(), self._told]
+
+    def highest(self, windows: Sequence[float]) -> Floats:
+        """The most that was used in windows that end now, a line each."""
+        return self._features.highest(windows)
 
     def table(self) -> Table:
         """What is known of each row, for the models."""

@@ -31,31 +31,28 @@ class _Blocks:
         self.count = count
         self._seconds = seconds
         self._join = np.fmin if least else np.fmax
-        self._ring: NDArray[Any] = np.full((count, rows), np.nan, dtype=dtype)
+        self.ring: NDArray[Any] = np.full((count, rows), np.nan, dtype=dtype)
         self._newest: int | None = None
 
     def see(self, values: Floats, at: float) -> None:
         block = int(at // self._seconds)
         if self._newest is not None:
             for passed in range(max(self._newest + 1, block - self.count + 1), block + 1):
-                self._ring[passed % self.count] = np.nan
+                self.ring[passed % self.count] = np.nan
         self._newest = block if self._newest is None else max(self._newest, block)
-        here = self._ring[self._newest % self.count]
+        here = self.ring[self._newest % self.count]
         self._join(here, values, out=here)
-
-    def clear(self, row: int) -> None:
-        self._ring[:, row] = np.nan
 
     def extremes(self, blocks: Sequence[int]) -> Floats:
         """Over so many of the newest blocks, a line for each number; NaN where nothing was seen in them."""
         reach = min(max(blocks), self.count)
-        running = self._join.accumulate(self._ring[self._places(reach)], axis=0)
+        running = self._join.accumulate(self.ring[self._places(reach)], axis=0)
         found: Floats = running[[min(one, reach) - 1 for one in blocks]]
         return found
 
     def at(self, blocks_ago: Sequence[int]) -> Floats:
         """Of single blocks; 0 is the one that runs."""
-        found: Floats = self._ring[self._places(self.count)[list(blocks_ago)]]
+        found: Floats = self.ring[self._places(self.count)[list(blocks_ago)]]
         return found
 
     def _places(self, count: int) -> Ints:
@@ -83,10 +80,14 @@ class Peaks:
         for blocks in self._all:
             blocks.see(values, at)
 
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that is kept of rows; a row is the last place of each."""
+        return [blocks.ring for blocks in self._all]
+
     def clear(self, row: int) -> None:
         """Make a row empty, for its next owner."""
-        for blocks in self._all:
-            blocks.clear(row)
+        for array in self.arrays():
+            array[:, row] = np.nan
 
     def peaks(self, windows: Sequence[float]) -> Floats:
         """The most that was used in windows (seconds, rising) that end now, a line each."""

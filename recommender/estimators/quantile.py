@@ -60,6 +60,10 @@ class Features:
         self._past = np.roll(self._past, 1, axis=0)
         self._past[0] = now
 
+    def arrays(self) -> list[NDArray[Any]]:
+        """All that is kept of rows; a row is the last place of each."""
+        return [*self._peaks.arrays(), self._past, self._swings, self._mean]
+
     def highest(self, windows: Sequence[float]) -> Floats:
         """The most that was used in windows that end now, a line each."""
         return np.asarray(np.exp(self._peaks.peaks(windows)))

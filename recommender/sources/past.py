@@ -9,6 +9,7 @@ from typing import Protocol
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
 from recommender.history import ContainerHistory
+from recommender.steps import UseInSteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class HistoryRequest:
     """UIDs of its living pods, by their names."""
     requests: dict[str, Resources] = field(default_factory=dict)
     """What its containers ask for: amounts that have nothing to do with it are of another unit."""
+    is_replayed: bool = False
+    """Whether the use of each step is wanted, and not only what all of it comes to."""
 
 
 @dataclass(slots=True)
@@ -37,6 +40,7 @@ class Fetched:
     """What a source has of some requests."""
 
     histories: dict[ContainerKey, ContainerHistory] = field(default_factory=dict)
+    steps: dict[ContainerKey, UseInSteps] = field(default_factory=dict)
     missing: set[Workload] = field(default_factory=set)
     """Workloads of which something could not be had now."""
     problems: list[str] = field(default_factory=list)

@@ -10,6 +10,7 @@ from recommender.history import ContainerHistory, MemoryWindow
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.past import Fetched, HistoryRequest
+from recommender.steps import UseInSteps
 from tests.recommender.past import history_of
 from tests.recommender.world import MI, World
 
@@ -22,6 +23,7 @@ class Past:
 
     def __init__(self) -> None:
         self.histories: dict[ContainerKey, ContainerHistory] = {}
+        self.steps: dict[ContainerKey, UseInSteps] = {}
         self.problem = ""
         self.asked: list[HistoryRequest] = []
 
@@ -30,7 +32,10 @@ class Past:
             raise SourceError(self.problem)
         self.asked += requests
         wanted = {ContainerKey(one.workload, name) for one in requests for name in one.containers}
-        return Fetched({key: one for key, one in self.histories.items() if key in wanted})
+        return Fetched(
+            {key: one for key, one in self.histories.items() if key in wanted},
+            {one: self.steps[one] for one in wanted & self.steps.keys()},
+        )
 
 
 async def a_world(past: Past, **settings: Any) -> World:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from elastipod.reasons import Reason
 from recommender.banks import ROWS, Speaker
-from recommender.estimators.candidates import CALM, CPU, MEMORY, NO_MORE_KILLS, STEP, CpuCandidates, Estimator
+from recommender.estimators.candidates import CALM, CPU, MEMORY, NO_MORE_KILLS, CpuCandidates, Estimator
 from recommender.estimators.histogram import Estimate, Estimates
 from recommender.estimators.peaks import DAY, HOUR
 from recommender.estimators.quantile import QUANTILES, Lessons
 from recommender.histogram import Floats
 from recommender.ranges import Resource
 from recommender.speaking import Speaking
+from recommender.steps import STEP
 from tests.recommender.world import MI
 
 NAN = float("nan")

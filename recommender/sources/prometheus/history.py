@@ -5,19 +5,22 @@ still have.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
-from elastipod.pods import ContainerKey
+import numpy as np
+
+from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Fetched, HistoryRequest
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.discovering import discover
-from recommender.sources.prometheus.grid import Instance, Wanted
+from recommender.sources.prometheus.grid import Grid, Instance, Wanted
 from recommender.sources.prometheus.loading import HistoryLoader, Loaded
 from recommender.sources.prometheus.ownership import Matching, Owners
-from recommender.sources.prometheus.planning import span_before
+from recommender.sources.prometheus.planning import Span, span_before
+from recommender.steps import UseInSteps
 
 _MOST_NAMESPACES: Final = 500
 """Of more, all are asked for."""
@@ -41,6 +44,8 @@ class PrometheusHistory:
         unknown = [one for request in requests for one in request.containers.values()]
         end = max(one.until for one in unknown)
         seconds = max(_seconds(one.until, one.first, one.last, self._settings.history_seconds, end) for one in unknown)
+        if any(request.is_replayed for request in requests):
+            seconds = self._settings.history_seconds
         span = span_before(end, seconds, self._settings.history_resolution_seconds)
         namespaces = {request.workload.namespace for request in requests}
         if len(namespaces) > _MOST_NAMESPACES:
@@ -49,15 +54,38 @@ class PrometheusHistory:
         instances = loader.instances(found, span, namespaces)
         wanted = wanted_instances(instances, requests, loader.owners(found, span, namespaces))
         shared = {one.namespace for one in instances.keys() - wanted.keys()}
-        loaded = Loaded()
+        loaded, steps = Loaded(), StepsTaken(span, {one.workload for one in requests if one.is_replayed})
         if wanted:
-            loaded = loader.load(found, span, wanted, now=now, shared=shared, largest_node=largest_node)
+            loaded = loader.load(
+                found, span, wanted, now=now, shared=shared, largest_node=largest_node, watch=steps.take
+            )
         missing = {key.workload for key in loaded.missing}
         return Fetched(
             {key: one for key, one in loaded.histories.items() if key.workload not in missing},
+            {key: one for key, one in steps.found.items() if key.workload not in missing},
             missing,
             [*loaded.problems, *found.problems],
         )
+
+
+class StepsTaken:
+    """What containers of some workloads used in each step, all their pods together."""
+
+    def __init__(self, span: Span, workloads: Container[Workload]) -> None:
+        self.found: dict[ContainerKey, UseInSteps] = {}
+        self._span = span
+        self._workloads = workloads
+
+    def take(self, resource: str, grid: Grid, wanted: Mapping[Instance, Wanted]) -> None:
+        span = grid.span
+        times = span.start + np.arange(span.points, dtype=np.float64) * span.step
+        for instance, row in grid.rows():
+            key = wanted[instance].key
+            if key.workload in self._workloads:
+                if key not in self.found:
+                    seconds = self._span.end - self._span.start + self._span.step
+                    self.found[key] = UseInSteps.nothing(self._span.end, seconds)
+                self.found[key].take(int(resource == "memory"), times, row, span.step)
 
 
 def wanted_instances(

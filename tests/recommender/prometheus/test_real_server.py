@@ -7,14 +7,16 @@ import pytest
 
 from elastipod.clock import SystemClock
 from elastipod.pods import ContainerKey, Workload
+from elastipod.quantities import NOTHING
 from recommender.histogram import MEMORY_FIRST_BUCKET, buckets_from
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
-from recommender.sources.past import Unknown
+from recommender.sources.past import HistoryRequest, Unknown
 from recommender.sources.prometheus.access import PrometheusAccess
 from recommender.sources.prometheus.client import PrometheusClient, Unreachable
 from recommender.sources.prometheus.discovering import discover
 from recommender.sources.prometheus.grid import Wanted
+from recommender.sources.prometheus.history import PrometheusHistory
 from recommender.sources.prometheus.loading import HistoryLoader
 from recommender.sources.prometheus.ownership import Matching
 from recommender.sources.prometheus.planning import span_before
@@ -119,6 +121,23 @@ def test_pods_of_the_same_name_in_two_namespaces_are_kept_apart_r36(url: str) ->
 def test_more_points_than_the_server_gives_at_once_come_in_pieces(url: str) -> None:
     [history] = load(url, WEB, step=60, days=9).values()
     assert history.samples == pytest.approx(2 * 1440, rel=0.01)
+
+
+async def test_use_in_steps_is_the_highest_of_a_workloads_pods_where_it_is_to_be_replayed(url: str) -> None:
+    client = PrometheusClient(PrometheusAccess(url), SystemClock())
+    request = HistoryRequest(WEB, {"app": Unknown(NOW, NOW - 8 * DAY, NOW)}, is_replayed=True)
+    fetched = await PrometheusHistory(client, RecommenderSettings()).fetch([request], NOW, NOTHING)
+    [found] = fetched.steps.values()
+    assert found.ends_at == NOW
+    assert found.used.shape == (2, 8 * 288)
+    assert np.isnan(found.used[:, : 5 * 288]).all()
+    assert np.nanmax(found.used[1]) == pytest.approx(700 * MI, rel=1e-6)
+    assert np.isfinite(found.used[:, -288:]).all()
+    # What all of it comes to is known already.
+    assert fetched.histories == {}
+    request = HistoryRequest(WEB, {"app": Unknown(NOW)})
+    assert (await PrometheusHistory(client, RecommenderSettings()).fetch([request], NOW, NOTHING)).steps == {}
+    client.close()
 
 
 def test_the_step_changes_little(url: str) -> None:
