@@ -62,7 +62,7 @@ def _spikes() -> Iterator[Panel]:
         "Spikes by node and by what became of them: raised got more memory, relaxed fell back, cache could be "
         f"reclaimed; expired and denied were let go without more memory. {_BY_NODE}",
         Unit.PER_SECOND,
-        (Query(f"{holds} > 0", "{{node}}: {{result}}"),),
+        (Query(holds, "{{node}}: {{result}}"),),
     )
     yield Panel(
         "Protected containers",

@@ -115,7 +115,7 @@ def _admission() -> Iterator[Panel]:
     )
     yield Panel(
         "The webhook has effect",
-        "1 where the last dry run came back patched, 0 where not; the worst of the replicas.",
+        "Whether the last dry run came back patched, 1 or 0; the worst of the replicas.",
         Unit.COUNT,
         (Query(f"min(elastipod_admission_effective{{{CLUSTER}}})", "effective"),),
         Kind.NUMBER,

@@ -15,6 +15,8 @@ class Unit(StrEnum):
     BYTES = "bytes"
     MONEY = "locale"
     """In the currency that the legend names."""
+    PRICE = "none"
+    """As MONEY, with all its digits."""
     COUNT = "short"
     DAYS = "d"
     SECONDS = "s"

@@ -108,6 +108,18 @@ def _largest() -> Iterator[Panel]:
             yield Panel(f"{title}, {named}", what, unit, (Query(most),), Kind.TABLE)
 
 
+def _prices() -> Iterator[Panel]:
+    by = ("cluster", "instance_type", "capacity_type", "region", "currency")
+    for what, metric in (("core", "core_hour"), ("GiB", "gib_hour")):
+        yield Panel(
+            f"Price of a {what} for an hour",
+            "By the labels of nodes. Where no price table was given, OpenCost's published defaults hold.",
+            Unit.PRICE,
+            (Query(once(f"elastipod_price_{metric}", CLUSTER, by)),),
+            Kind.TABLE,
+        )
+
+
 SAVINGS: Final = Board(
     "savings",
     "elastipod / Savings",
@@ -119,5 +131,6 @@ SAVINGS: Final = Board(
         Row("Reserved, recommended, used", tuple(_curves())),
         Row("By namespace", tuple(_by_namespace())),
         Row("The ten largest each way", tuple(_largest())),
+        Row("Prices", tuple(_prices())),
     ),
 )

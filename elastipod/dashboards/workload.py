@@ -6,8 +6,8 @@ Throttling and restarts are the kubelets' to tell; their series name pods, which
 from collections.abc import Iterator
 from typing import Final
 
-from elastipod.dashboards.asking import BY_CONTAINER, BY_WORKLOAD, CHOSEN, counted, fresh, of, once
-from elastipod.dashboards.panels import Annotation, Board, Panel, Query, Row, Unit
+from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, CHOSEN, counted, fresh, of, once
+from elastipod.dashboards.panels import Annotation, Board, Kind, Panel, Query, Row, Unit
 from elastipod.dashboards.savings import RESOURCES, WORKLOADS
 
 _RATE: Final = "$__rate_interval"
@@ -18,14 +18,44 @@ _A_MINUTE: Final = "1m"
 
 
 def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
+    where = of(resource)
     yield Panel(
         f"All pods' {what}",
         "What the pods of each container request, may use at most, are recommended and use, added up. The limit is "
         "not drawn where one of the pods has none.",
         unit,
         tuple(
-            Query(once(f"elastipod_workload_{metric}", of(resource)), f"{_NAMED}: {metric}")
+            Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric}")
             for metric in ("requests", "limits", "recommended", "usage")
+        ),
+    )
+    yield Panel(
+        f"A pod's {what}",
+        "The request of the mean pod, and what is recommended for one: target and bounds, and the target before "
+        "anything capped it. A request outside the bounds is worth a resize.",
+        unit,
+        (
+            Query(_a_pod("requests", where), f"{_NAMED}: request"),
+            *(
+                Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric.replace('_', ' ')}")
+                for metric in ("target", "lower_bound", "upper_bound", "uncapped_target")
+            ),
+        ),
+    )
+    yield Panel(
+        f"What caps the {what} target",
+        "What a pod's target was cut down to, by reason and by what says so.",
+        unit,
+        (Query(once("elastipod_workload_capped", where, (*BY_ACCOUNT, "reason", "by"))),),
+        Kind.TABLE,
+    )
+    yield Panel(
+        f"Recommended {what} above and below what is reserved",
+        "Waste is reserved above what is recommended, lacking is recommended above what is reserved, of all pods.",
+        unit,
+        tuple(
+            Query(once(f"elastipod_workload_{metric}", where) + " > 0", f"{_NAMED}: {metric}")
+            for metric in ("waste", "lacking")
         ),
     )
 
@@ -68,6 +98,18 @@ def _trouble() -> Iterator[Panel]:
         (Query(waiting, "{{workload}} on {{node}}: {{reason}}"),),
     )
     yield Panel(
+        "Killed for memory",
+        "OOM kills of each container that the recommender took as evidence.",
+        Unit.PER_SECOND,
+        (Query(counted("elastipod_workload_oom_kills_total", CHOSEN, BY_CONTAINER, over=_RATE), _NAMED),),
+    )
+    yield Panel(
+        "Confidence",
+        "Days of usage behind the recommendation, a sample a minute.",
+        Unit.DAYS,
+        (Query(once("elastipod_workload_confidence_days", CHOSEN), f"{_NAMED}: {{{{resource}}}}"),),
+    )
+    yield Panel(
         "Pods",
         "Pods that hold a reservation: bound to a node, not ended and not told to end.",
         Unit.COUNT,
@@ -88,6 +130,12 @@ _ANNOTATIONS: Final = (
         fresh("elastipod_workload_holds_total", CHOSEN, (*BY_CONTAINER, "result"), over=_A_MINUTE),
         "{{namespace}}/{{workload}} {{container}}: {{result}}",
         "orange",
+    ),
+    Annotation(
+        "Killed for memory",
+        fresh("elastipod_workload_oom_kills_total", CHOSEN, BY_CONTAINER, over=_A_MINUTE),
+        "{{namespace}}/{{workload}} {{container}}",
+        "dark-red",
     ),
     Annotation(
         "Started",

@@ -69,9 +69,9 @@ def backfill(place: Path) -> None:
 
 
 @contextmanager
-def running(place: Path, *flags: str) -> Iterator[str]:
+def running(place: Path, *flags: str, config: str = _CONFIG) -> Iterator[str]:
     """A Prometheus over a folder that holds its data."""
-    (place / "prometheus.yml").write_text(_CONFIG)
+    (place / "prometheus.yml").write_text(config)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,0 +1,172 @@
+"""A real Prometheus that has scraped a real elastipod at work in a cluster on this machine.
+
+Owns the play and what is scraped: every target twice, as by two scrapers that do not know of each other. What is asked
+of it afterwards is the tests' matter.
+"""
+
+import asyncio
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from elastipod.cli.demo.manifests import autoscaler, container, deployment, job
+from elastipod.cli.running import Wanted, running_cluster
+from elastipod.clock import SystemClock
+from elastipod.kube.connection import Connection
+from elastipod.kube.leadership import ADDRESS_ANNOTATION
+from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, LEASES, ResourceType
+from tests.recommender.prometheus.server import running
+
+Json = dict[str, Any]
+
+LONGEST_SECONDS: Final = 90.0
+_MIB: Final = 1024**2
+# What takes days elsewhere takes seconds here.
+_HURRIED: Final = {
+    "ELASTIPOD_INTERVAL_SECONDS": "1",
+    "ELASTIPOD_METRICS_RESOLUTION_SECONDS": "1",
+    "ELASTIPOD_STATUS_INTERVAL_SECONDS": "1",
+    "ELASTIPOD_ACCOUNTING_INTERVAL_SECONDS": "1",
+    "ELASTIPOD_CONFIDENCE_INTERVAL_SECONDS": "20",
+    "ELASTIPOD_MEMORY_INTERVAL_SECONDS": "10",
+    "ELASTIPOD_HALF_LIFE_SECONDS": "60",
+    "ELASTIPOD_COOL_DOWN_SECONDS": "2",
+    "ELASTIPOD_SETTLED_SECONDS": "3",
+    "ELASTIPOD_MOST_RESIZES_PER_MINUTE": "60",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scraped:
+    """A Prometheus whose data ends at an instant."""
+
+    url: str
+    at: float
+
+    def ask(self, expression: str) -> list[Json]:
+        """The series of an instant query: labels and value."""
+        return ask(self.url, expression, at=self.at)
+
+    def value(self, expression: str) -> float:
+        """The value of its only series."""
+        [one] = self.ask(expression)
+        return float(one["value"][1])
+
+
+def ask(url: str, expression: str, *, at: float | None = None) -> list[Json]:
+    """What an instant query finds. Raises ValueError with what Prometheus says against it."""
+    asked = urllib.parse.urlencode({"query": expression, **({} if at is None else {"time": f"{at:.3f}"})})
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/query", data=asked.encode(), timeout=30) as answer:
+            found: list[Json] = json.load(answer)["data"]["result"]
+            return found
+    except urllib.error.HTTPError as error:
+        raise ValueError(f"{expression}: {error.read().decode()}") from None
+
+
+@contextmanager
+def scraped(place: Path, wanted: list[str]) -> Iterator[Scraped]:
+    """A play that lasts until each of the wanted expressions has a value, or for as long as one may last."""
+    targets = place / "targets.json"
+    targets.write_text("[]")
+    files = [{"files": [str(targets)], "refresh_interval": "1s"}]
+    jobs = [
+        {
+            "job_name": name,
+            "honor_labels": True,
+            "scrape_interval": "1s",
+            "scrape_timeout": "1s",
+            "file_sd_configs": files,
+        }
+        for name in ("elastipod", "again")
+    ]
+    config = yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
+    with running(place, config=config) as url:
+        yield Scraped(url, asyncio.run(_play(place / "cluster", targets, url, wanted)))
+
+
+async def _play(folder: Path, targets: Path, url: str, wanted: list[str]) -> float:
+    """Runs the cluster; the instant at which there was all, or the time was up."""
+    clock = SystemClock()
+    until = clock.monotonic() + LONGEST_SECONDS
+    chosen = Wanted(
+        "boards",
+        str(folder),
+        simulated=True,
+        nodes=2,
+        cpu_millicores=2000,
+        memory_bytes=4096 * _MIB,
+        with_parts=False,
+        usage_seconds=1.0,
+    )
+    async with running_cluster(chosen) as cluster:
+        cluster.start_parts(_HURRIED)
+        connection = cluster.connection()
+        try:
+            await _load(connection)
+            while clock.monotonic() < until:
+                targets.write_text(json.dumps(await _targets(connection)))
+                missing = [one for one in wanted if not await asyncio.to_thread(ask, url, one)]
+                if not missing:
+                    break
+                await clock.sleep(1.0)
+            return clock.now()
+        finally:
+            await connection.close()
+
+
+async def _load(connection: Connection) -> None:
+    async def create(resource: ResourceType, body: Json) -> None:
+        await connection.create(resource, "default", json.dumps(body).encode())
+
+    wide = container("app", [], {"cpu": "400m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi"})
+    narrow = container("app", [], {"cpu": "20m", "memory": "32Mi"})
+    for name, spec, usage in (
+        ("wide", wide, {"cpu": "40m", "memory": "50Mi"}),
+        ("narrow", narrow, {"cpu": "200m", "memory": "90Mi"}),
+    ):
+        body = deployment(name, spec, {}, usage)
+        body["spec"]["replicas"] = 2
+        await create(DEPLOYMENTS, body)
+    await create(AUTOSCALERS, {**autoscaler("wide"), "spec": {**autoscaler("wide")["spec"], "updatePolicy": _OFF}})
+    capped = {"containerPolicies": [{"containerName": "*", "maxAllowed": {"cpu": "50m", "memory": "64Mi"}}]}
+    held = {"resourcePolicy": capped, "updatePolicy": _OFF}
+    await create(AUTOSCALERS, {**autoscaler("narrow"), "spec": {**autoscaler("narrow")["spec"], **held}})
+    moving = container("app", [], {"cpu": "300m", "memory": "128Mi"})
+    await create(DEPLOYMENTS, deployment("moving", moving, {}, {"cpu": "30m", "memory": "40Mi"}))
+    await create(AUTOSCALERS, autoscaler("moving"))
+    # No node is as large as this one is told to be.
+    stated = {"elastipod.io/resources": json.dumps({"app": {"requests": {"cpu": "5"}}})}
+    await create(DEPLOYMENTS, deployment("waiting", narrow, stated, {"cpu": "10m", "memory": "10Mi"}))
+    limited = container("app", [], {"cpu": "100m", "memory": "64Mi"}, {"memory": "96Mi"})
+    leaps = [[second, "100m", f"{amount}Mi"] for second, amount in ((0, 20), (6, 150), (9, 30), (14, 400), (17, 30))]
+    await create(JOBS, job("leaping", limited, {}, {"steps": leaps, "seconds": 120}))
+    doomed = {"elastipod.io/memory-spike": "Off"}
+    await create(JOBS, job("doomed", limited, doomed, {"steps": [[0, "100m", "20Mi"], [8, "100m", "300Mi"]]}))
+    await create(AUTOSCALERS, autoscaler("doomed", "Job"))
+
+
+_OFF: Final = {"updateMode": "Off"}
+
+
+async def _targets(connection: Connection) -> list[Json]:
+    """Where the parts serve, with the labels that the chart's monitors give."""
+    leases = json.loads(await connection.list(LEASES))["items"]
+    found = [
+        {"targets": [address.removeprefix("http://")]}
+        for one in leases
+        if (address := one["metadata"].get("annotations", {}).get(ADDRESS_ANNOTATION))
+    ]
+    for node in json.loads(await connection.list(ELASTIC_NODES))["items"]:
+        if address := node.get("status", {}).get("address"):
+            labels = {"node": node["metadata"]["name"]}
+            found += [{"targets": [address.removeprefix("http://")], "labels": labels}]
+    return found
