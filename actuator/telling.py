@@ -33,7 +33,6 @@ _RESULTS: Final = {
     Reason.HELD: "relaxed",
 }
 _DENIED: Final = "denied"
-_SPIKED: Final = ("namespace", "workload_kind", "workload", "container")
 _MOST_SPIKED: Final = 500
 
 
@@ -45,13 +44,9 @@ class Numbers:
         for result in (*_RESULTS.values(), _DENIED):
             # What has not happened yet is 0, so that the first time shows as growth.
             self._holds.labels(result)
-        self._of_workloads = metrics.counter(
-            "workload_holds",
-            "Memory spikes by workload and what became of them; without its names where it is one too many",
-            *_SPIKED,
-            "result",
+        self._of_workloads = metrics.workload_counter(
+            "holds", "Memory spikes by workload and by what became of them", "result", most=_MOST_SPIKED
         )
-        self._spiked: set[tuple[str, ...]] = set()
         self._seconds = metrics.histogram(
             "hold_seconds",
             "Seconds from a spike's first event to its end",
@@ -69,19 +64,13 @@ class Numbers:
         result = _RESULTS.get(told.reason, _DENIED)
         self._holds.labels(result).inc()
         if spiked is not None:
-            self._of_workloads.labels(*self._names(*spiked), result).inc()
+            pod, container = spiked
+            self._of_workloads.count(workload_told_by(pod), container.name, result)
         if told.reason is not Reason.PAGE_CACHE:
             self._seconds.observe(told.seconds)
             self._over.observe(told.over_bytes)
         if told.reason is Reason.RAISED:
             self._raises.inc()
-
-    def _names(self, pod: Pod, container: Container) -> tuple[str, ...]:
-        workload = workload_told_by(pod)
-        names = (workload.namespace, workload.kind, workload.name, container.name)
-        if len(self._spiked) < _MOST_SPIKED:
-            self._spiked.add(names)
-        return names if names in self._spiked else ("",) * len(_SPIKED)
 
     def node(self, watched: int, restores: int) -> None:
         self._watched.set(watched)

@@ -12,8 +12,10 @@ from typing import Any, Final, TextIO
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from elastipod.clock import to_rfc3339_micro
+from elastipod.pods import Workload
 
 _FACTS: Final = "facts"
+_CONTAINER: Final = ("namespace", "workload_kind", "workload", "container")
 
 
 class Log:
@@ -98,6 +100,21 @@ def _quoted(text: str) -> str:
     return text if text.isprintable() and text and not set(text) & set(' "=') else json.dumps(text)
 
 
+class WorkloadCounter:
+    """A counter by container of a workload, and by more labels. Of too many, the last count without their names."""
+
+    def __init__(self, counter: Counter, most: int) -> None:
+        self._counter, self._most = counter, most
+        self._known: set[tuple[str, ...]] = set()
+
+    def count(self, workload: Workload, container: str, *more: str) -> None:
+        """One more."""
+        names = (workload.namespace, workload.kind, workload.name, container)
+        if len(self._known) < self._most:
+            self._known.add(names)
+        self._counter.labels(*(names if names in self._known else ("",) * len(names)), *more).inc()
+
+
 class Metrics:
     """The metrics of one process, all named `elastipod_...`, in a registry of their own."""
 
@@ -107,6 +124,10 @@ class Metrics:
     def counter(self, name: str, what: str, *labels: str) -> Counter:
         """A counter; `_total` is added to its name."""
         return Counter(f"elastipod_{name}", what, labels, registry=self.registry)
+
+    def workload_counter(self, name: str, what: str, *more: str, most: int) -> WorkloadCounter:
+        """A counter `workload_...` by container, for as many as `most` of them."""
+        return WorkloadCounter(self.counter(f"workload_{name}", what, *_CONTAINER, *more), most)
 
     def gauge(self, name: str, what: str, *labels: str) -> Gauge:
         """A value that goes up and down."""

@@ -15,7 +15,7 @@ from elastipod.clock import Clock
 from elastipod.kube.disruptions import DisruptionLimit, letting_none_go
 from elastipod.pods import Node
 from elastipod.telemetry import get_logger
-from recommender.exposition import accounts_text, prices_text, realisable_text
+from recommender.exposition import accounts_text, nodes_text, prices_text, realisable_text
 from recommender.prices import PriceTable
 from recommender.ranges import Resource
 from recommender.recommending import Recommendations
@@ -109,7 +109,8 @@ class Accounting:
             those = accounts(snapshot, self._prices)
             shown = dearest(those, self._settings.most_accounted_containers)
             left_out = (len(those) - len(shown)) // len(Resource)
-            text = accounts_text(shown, left_out, self._prices.currency) + prices_text(nodes.values(), self._prices)
+            text = accounts_text(shown, left_out, self._prices.currency)
+            text += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
             return _Accounts(facts.at, snapshot, shown, left_out, totals(those), text)
 
         return add_up

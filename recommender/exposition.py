@@ -14,7 +14,7 @@ from elastipod.pods import Node
 from elastipod.quantities import Resources
 from recommender.prices import NodeClass, PriceTable, class_of
 from recommender.ranges import Resource
-from recommender.savings import Account, Advised, Cost, Realisable
+from recommender.savings import Account, Advised, Cost, Realisable, Snapshot
 
 Value = Callable[[Account], float | None]
 
@@ -166,6 +166,7 @@ REALISABLE_COST: Final = (
     "elastipod_realisable_cost_per_hour",
     "What the nodes that would be empty cost for an hour: the only number that lowers a bill.",
 )
+NODE_USAGE: Final = ("elastipod_node_usage", "Used by the pods of a node that are measured, in cores or bytes.")
 PRICES: Final = (
     ("elastipod_price_core_hour", "What a core costs for an hour on nodes of these labels."),
     ("elastipod_price_gib_hour", "What a GiB of memory costs for an hour on nodes of these labels."),
@@ -190,6 +191,19 @@ def realisable_text(realisable: Realisable, currency: str) -> bytes:
     found = (len(realisable.nodes), realisable.cores, realisable.memory_bytes)
     lines = (line for what, value in zip(REALISABLE, found, strict=True) for line in _one(what, value))
     return _text(*lines, *_one(REALISABLE_COST, realisable.per_hour, _currency(currency)))
+
+
+def nodes_text(snapshot: Snapshot) -> bytes:
+    """What is used on each node of which something is measured."""
+    used: dict[tuple[str, Resource], float] = {}
+    for pod, _ in snapshot.pods:
+        for container in pod.sized_containers:
+            found = snapshot.used.get((pod.namespace, pod.name, container.name), ())
+            for resource, amount in zip(Resource, found, strict=False):
+                if amount is not None:
+                    used[pod.node_name, resource] = used.get((pod.node_name, resource), 0.0) + amount
+    series = (f'{NODE_USAGE[0]}{{node="{node}",resource="{one}"}} {used[node, one]!r}' for node, one in sorted(used))
+    return _text(*_head(*NODE_USAGE), *series)
 
 
 def prices_text(nodes: Iterable[Node], prices: PriceTable) -> bytes:

@@ -101,6 +101,9 @@ class Recommender:
             "estimator",
         )
         self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
+        self._killed = metrics.workload_counter(
+            "oom_kills", "OOM kills taken as evidence, by workload", most=settings.most_accounted_containers
+        )
 
     async def watch(self) -> None:
         """Keep what is known of the cluster fresh, for ever."""
@@ -266,6 +269,7 @@ class Recommender:
             if now - kill.at > self._settings.history_seconds or not self.recommendations.learn_kill(kill):
                 continue
             counted += 1
+            self._killed.count(kill.workload, kill.container)
             self._saving.want([ContainerKey(kill.workload, kill.container)])
             self._urgent.update(self.recommendations.claims_of(kill.workload))
             log.info(

@@ -7,15 +7,9 @@ from prometheus_client import generate_latest
 from actuator.spikewords import Tell
 from actuator.telling import Numbers
 from elastipod.kube.rows import decode_pod
-from elastipod.pods import Container, Pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics
 from tests import build
-
-
-def spiking(name: str) -> tuple[Pod, Container]:
-    pod = decode_pod(json.dumps(build.pod_json(name, uid=name)).encode())
-    return pod, pod.containers[0]
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -41,18 +35,6 @@ def test_a_spike_counts_for_its_workload_by_what_became_of_it() -> None:
     assert value(metrics, "elastipod_workload_holds_total", **of, result="raised") == 2.0
     assert value(metrics, "elastipod_workload_holds_total", **of, result="denied") == 1.0
     assert value(metrics, "elastipod_holds_total", result="raised") == 2.0
-
-
-def test_of_too_many_workloads_the_last_count_without_their_names() -> None:
-    metrics = Metrics()
-    numbers = Numbers(metrics)
-    for number in range(503):
-        numbers.spike(Tell(Reason.RAISED), spiking(f"job-{number}"))
-    numbers.spike(Tell(Reason.RAISED), spiking("job-0"))
-    nameless = dict.fromkeys(("namespace", "workload_kind", "workload", "container"), "")
-    assert value(metrics, "elastipod_workload_holds_total", **nameless, result="raised") == 3.0
-    of = {"namespace": "default", "workload_kind": "Pod", "workload": "job-0", "container": "app"}
-    assert value(metrics, "elastipod_workload_holds_total", **of, result="raised") == 2.0
 
 
 def test_a_spike_of_a_container_that_is_gone_counts_for_the_node_alone() -> None:

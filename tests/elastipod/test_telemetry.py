@@ -7,7 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
-from elastipod.telemetry import configure_logging, get_logger
+from elastipod.pods import Workload
+from elastipod.telemetry import Metrics, configure_logging, get_logger
 
 HOSTILE = 'a\x1b[31m\n{"level":"error"}\u202eb'
 
@@ -58,3 +59,18 @@ def test_an_exception_comes_with_its_traceback(lines: io.StringIO) -> None:
     except OSError:
         get_logger("actuator.service").exception("run failed", part="actuator")
     assert "disk full" in json.loads(lines.getvalue())["trace"]
+
+
+def test_of_too_many_workloads_the_last_count_without_their_names() -> None:
+    metrics = Metrics()
+    counter = metrics.workload_counter("holds", "Holds", "result", most=2)
+    for name in ("a", "b", "c", "d", "a"):
+        counter.count(Workload("shop", "Job", name), "app", "raised")
+
+    def counted(**names: str) -> float | None:
+        labels = {"namespace": "", "workload_kind": "", "workload": "", "container": "", "result": "raised", **names}
+        return metrics.registry.get_sample_value("elastipod_workload_holds_total", labels)
+
+    known = {"namespace": "shop", "workload_kind": "Job", "container": "app"}
+    assert [counted(**known, workload=name) for name in "abc"] == [2.0, 1.0, None]
+    assert counted() == 2.0

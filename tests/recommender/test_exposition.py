@@ -4,10 +4,10 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from elastipod.pods import ContainerKey, Workload
-from recommender.exposition import FAMILIES, accounts_text, realisable_text
+from elastipod.pods import Container, ContainerKey, Pod, Workload
+from recommender.exposition import FAMILIES, accounts_text, nodes_text, realisable_text
 from recommender.ranges import Resource
-from recommender.savings import Account, Cost, Realisable, dearest
+from recommender.savings import Account, Cost, Realisable, Snapshot, dearest
 
 KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
 
@@ -75,6 +75,19 @@ def test_of_too_many_the_dearest_are_told_and_how_many_are_not() -> None:
     told = [labels["workload"] for labels, _ in found["elastipod_workload_pods"]]
     assert told == ["w1", "w2", "w4", "w5"]
     assert found["elastipod_workload_series_left_out"] == [({}, 2.0)]
+
+
+def test_a_node_uses_what_its_measured_pods_use_and_is_not_told_of_where_none_is() -> None:
+    pods = [
+        (Pod("shop", name, name, node_name=node, containers=(Container("app"), Container("log"))), KEY.workload)
+        for name, node in (("a", "n1"), ("b", "n1"), ("c", "n2"))
+    ]
+    used = {("shop", "a", "app"): (0.5, 100.0), ("shop", "a", "log"): (0.25, None), ("shop", "b", "app"): (1.0, 7.0)}
+    found = read(nodes_text(Snapshot(pods, {}, {}, used, {}, {})))
+    assert found["elastipod_node_usage"] == [
+        ({"node": "n1", "resource": "cpu"}, 1.75),
+        ({"node": "n1", "resource": "memory"}, 107.0),
+    ]
 
 
 def test_a_kind_with_odd_letters_forges_no_series() -> None:

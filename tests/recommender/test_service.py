@@ -83,6 +83,21 @@ async def test_a_counted_kill_is_not_counted_again_after_a_restart_r05() -> None
         assert await memory(world) == before
         row = world.recommender.recommendations.history.rows()[0][1]
         assert world.recommender.recommendations.history.oom(row).kills == 1
+        assert counted_kills(world) is None
+
+
+async def test_a_kill_is_counted_for_its_workload() -> None:
+    async with await started() as world:
+        await world.run(cpu=0.1, memory=100 * MI)
+        await kill(world)
+        await world.recommender.run_once()
+        assert counted_kills(world) == 1.0
+
+
+def counted_kills(world: World) -> float | None:
+    """What the metrics tell of kills of the app."""
+    of = {"namespace": "default", "workload_kind": "Deployment", "workload": "web", "container": "app"}
+    return world.metrics.registry.get_sample_value("elastipod_workload_oom_kills_total", of)
 
 
 async def test_a_kill_while_the_recommender_was_down_counts_r05() -> None:
