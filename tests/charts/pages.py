@@ -40,6 +40,7 @@ SET_BY_THE_CHART: Final = frozenset(
         "namespace",
         "namespaces_off",
         "node_name",
+        "prices_file",
         "prometheus_password",
         "prometheus_token",
         "recommender_names",

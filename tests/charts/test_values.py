@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from elastipod.pods import Node
 from elastipod.settings import load_all
+from recommender.prices import read_prices
 from tests.charts.pages import CHART, SCHEMA, SET_BY_THE_CHART, SETTINGS, camel, default_values, pages
 from tests.charts.rendering import COMPONENTS, Refused, containers, helm, needs_helm, notes, render
 
@@ -79,6 +81,10 @@ def test_lint_finds_nothing() -> None:
         ({"protectedNamespaces": ["a'b"]}, "/protectedNamespaces/0"),
         ({"recommenderNames": []}, "/recommenderNames"),
         ({"images": {"node": {"digest": "sha256:abc"}}}, "/images/node/digest"),
+        ({"prices": {"currency": "euro"}}, "/prices/currency"),
+        ({"prices": {"nodes": [{"coreHour": 1}]}}, "/prices/nodes/0"),
+        ({"prices": {"nodes": [{"coreHour": -1, "gibHour": 1}]}}, "/prices/nodes/0/coreHour"),
+        ({"prices": {"nodes": [{"coreHour": 1, "gibHour": 1, "region": "a,b"}]}}, "/prices/nodes/0/region"),
     ],
 )
 def test_what_the_schema_does_not_allow_is_refused_by_its_name(values: Json, named: str) -> None:
@@ -143,6 +149,9 @@ _BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "a
             {"images": {"node": {"tag": "1", "digest": f"sha256:{'0' * 64}"}}},
             ["images.node.tag", "images.node.digest"],
         ),
+        ({"prices": {"csv": "x", "nodes": [{"coreHour": 1, "gibHour": 1}]}}, ["prices.csv", "prices.nodes"]),
+        ({"prices": {"csv": "x", "currency": "EUR"}}, ["prices.csv", "prices.currency is EUR"]),
+        ({"prices": {"currency": "EUR"}}, ["prices.currency is EUR", "prices.nodes"]),
         (
             {"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
             ["metrics.podMonitor.enabled", "metrics.serviceMonitor.enabled"],
@@ -154,6 +163,45 @@ def test_values_that_contradict_each_other_are_refused_by_their_names(values: Js
         render(values)
     for name in named:
         assert name in str(refused.value)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {
+            "currency": "EUR",
+            "nodes": [
+                {"instanceType": "m5.large", "capacityType": "spot", "coreHour": 0.000004, "gibHour": 1e-7},
+                {"coreHour": 3, "gibHour": 0.5},
+            ],
+        },
+        {
+            "csv": "core_hour,gib_hour,instance_type,currency,capacity_type\n"
+            "0.000004,1e-7,m5.large,EUR,spot\n3,0.5,,EUR,"
+        },
+    ],
+)
+def test_prices_reach_the_recommender_as_they_are_given(prices: Json) -> None:
+    manifests = render({"prices": prices})
+    pod = manifests.pods()["recommender"]
+    [container] = containers(pod)
+    [path] = [one["value"] for one in container["env"] if one["name"] == "ELASTIPOD_PRICES_FILE"]
+    [mount] = [one for one in container["volumeMounts"] if path.startswith(one["mountPath"])]
+    [volume] = [one for one in pod["spec"]["volumes"] if one["name"] == mount["name"]]
+    table = read_prices(manifests.one("ConfigMap", volume["configMap"]["name"])["data"][path.rpartition("/")[2]])
+    labels = {"node.kubernetes.io/instance-type": "m5.large", "karpenter.sh/capacity-type": "spot"}
+    found = [table.of(Node("n", labels=labels)), table.of(Node("n"))]
+    assert [(one.core_hour, one.gib_hour, one.currency) for one in found] == [(4e-6, 1e-7, "EUR"), (3.0, 0.5, "EUR")]
+    # Another price is read, since the pod is another.
+    other = render({"prices": {"nodes": [{"coreHour": 4, "gibHour": 1}]}}).pods()["recommender"]
+    assert other["metadata"]["annotations"] != pod["metadata"]["annotations"]
+
+
+@needs_helm
+def test_without_prices_nothing_of_them_is_rendered() -> None:
+    manifests = render({})
+    assert "prices" not in json.dumps(manifests)
 
 
 @needs_helm

@@ -7,6 +7,11 @@ labels:
 annotations:
   {{- /* elastipod does not size itself. */}}
   {{- $ours := dict "kubectl.kubernetes.io/default-container" (last .) "elastipod.io/memory-spike" "Off" "elastipod.io/donate" "false" }}
+  {{- $prices := include "elastipod.prices" (first .) }}
+  {{- if and $prices (eq (last .) "recommender") }}
+  {{- /* Prices are read at the start. */}}
+  {{- $_ := set $ours "elastipod.io/prices-checksum" (sha256sum $prices) }}
+  {{- end }}
   {{- merge (dict) $own.podAnnotations $ours | toYaml | nindent 2 }}
 {{- end -}}
 
@@ -62,6 +67,9 @@ affinity:
 {{- $_ := set $settings "webhookPort" $own.port -}}
 {{- $_ := set $settings "certificateFolder" "/etc/elastipod/tls" -}}
 {{- $_ := set $settings "canaryNamespace" $root.Release.Namespace -}}
+{{- end -}}
+{{- if and (eq $component "recommender") (include "elastipod.prices" $root) -}}
+{{- $_ := set $settings "pricesFile" "/etc/elastipod/prices/prices.csv" -}}
 {{- end -}}
 {{- if include "elastipod.readsActuators" $root -}}
 {{- if eq $component "recommender" -}}{{- $_ := set $settings "actuatorsNamespace" (include "elastipod.nodeNamespace" $root) -}}{{- end -}}
