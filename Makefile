@@ -8,7 +8,7 @@ LOCK := uv pip compile --python-version 3.11 --generate-hashes --no-header --qui
 IMAGES_LOCK := $(LOCK) --python-platform linux --no-annotate --constraints requirements/dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench quality vm cluster kubernetes images images-lock docs lock clean
+.PHONY: help setup demo test check bench quality savings vm cluster kubernetes images images-lock docs lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@touch $@
 
 demo: setup ## the whole system on this machine, in 90 seconds
-	@$(BIN)/elastipod demo $(ARGS)
+	@$(BIN)/elastipod demo --report build/report.html $(ARGS)
 
 test: setup ## all tests that this machine allows
 	@$(BIN)/python -m pytest -n auto $(ARGS)
@@ -44,6 +44,9 @@ bench: setup ## speed and memory, each figure with its ratio to a stated floor
 
 quality: setup ## the recommender against other systems on recorded usage, into docs/quality.md (TRACES=folder)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.quality $(or $(TRACES),$(firstword $(wildcard traces ../shared/traces)))
+
+savings: setup ## what recorded jobs and services reserve, three ways, into docs/savings.md (TRACES=folder)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.savings $(or $(TRACES),$(firstword $(wildcard traces ../shared/traces)))
 
 vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 (needs qemu; the node also root)
 	@$(BIN)/python -m pytest -m vm tests $(ARGS)

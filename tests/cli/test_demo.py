@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,18 +23,19 @@ class Terminal(io.StringIO):
         return True
 
 
-def play() -> tuple[dict[str, Any], str]:
+def play(report: Path) -> tuple[dict[str, Any], str]:
     """One whole run where pods are simulated: its facts, and what it told."""
     answer = subprocess.run(
-        [sys.executable, "-m", "elastipod.cli", "demo", "--simulated", "-o", "json"],
+        [sys.executable, "-m", "elastipod.cli", "demo", "--simulated", "-o", "json", "--report", str(report)],
         capture_output=True, text=True, timeout=150, check=False,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout), answer.stderr
 
 
-def test_the_whole_demo_ends_well_with_the_facts_of_each_act() -> None:
-    facts, told = play()
+def test_the_whole_demo_ends_well_with_the_facts_of_each_act_and_a_report(tmp_path: Path) -> None:
+    report = tmp_path / "made" / "report.html"
+    facts, told = play(report)
     assert facts["ended_well"]
     assert facts["failures"] == {}
     assert facts["enforcement"] == "simulated"
@@ -76,6 +78,9 @@ def test_the_whole_demo_ends_well_with_the_facts_of_each_act() -> None:
     assert facts["e"]["cores_saved"] > 0
     assert facts["e"]["gib_saved"] > 0
     assert facts["e"]["money_saved_per_month"] > 0
+    assert facts["e"]["report"] == str(report)
+    assert f"The report is in {report}" in told
+    assert "Deployment/web" in report.read_text("utf-8")
     assert (facts["e"]["jobs_lost_without"], facts["e"]["jobs_lost_with"]) == (1, 0)
     for letter in "abcde":
         assert f"\n({letter}) " in told

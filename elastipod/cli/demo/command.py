@@ -19,6 +19,7 @@ import typer
 from elastipod.cli.demo import acts
 from elastipod.cli.demo.facts import NotSeenError, Observer
 from elastipod.cli.demo.machine import Kernel, Machine, Thought
+from elastipod.cli.demo.report import write_report
 from elastipod.cli.demo.savings import saved
 from elastipod.cli.demo.story import Story
 from elastipod.cli.enforcement import hands_of, python_of_module, run_in_scope, scoped
@@ -44,6 +45,7 @@ _HURRIED: Final = {
     "ELASTIPOD_INTERVAL_SECONDS": "1",
     "ELASTIPOD_METRICS_RESOLUTION_SECONDS": "1",
     "ELASTIPOD_STATUS_INTERVAL_SECONDS": "1",
+    "ELASTIPOD_ACCOUNTING_INTERVAL_SECONDS": "1",
     "ELASTIPOD_CONFIDENCE_INTERVAL_SECONDS": "20",
     "ELASTIPOD_MEMORY_INTERVAL_SECONDS": "10",
     "ELASTIPOD_HALF_LIFE_SECONDS": "60",
@@ -65,6 +67,9 @@ def demo(
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Simulate pods even where cgroups could be used.")
     ] = False,
+    report: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the report that it ends with is written, as an HTML page.")
+    ] = Path("elastipod-report.html"),
 ) -> None:
     """Show the whole system on this machine, in about 90 seconds: real processes where the machine allows."""
     command = None if simulated else scoped([*python_of_module("elastipod.cli"), *sys.argv[1:]])
@@ -72,7 +77,7 @@ def demo(
         raise typer.Exit(run_in_scope(command))
     story = Story(SystemClock(), sys.stdout if output is Output.TABLE else sys.stderr)
     try:
-        facts = asyncio.run(_interruptible(_play(story, simulated=simulated)))
+        facts = asyncio.run(_interruptible(_play(story, report, simulated=simulated)))
     except (NotSeenError, ClusterError) as error:
         sys.stderr.write(f"error: the demo can not go on: {error}\n")
         raise typer.Exit(1) from None
@@ -144,7 +149,7 @@ def _machine(running: RunningCluster) -> Machine:
     return Kernel(hands_of(running.cluster.settings.node_names[0], running.enforcement.root))
 
 
-async def _play(story: Story, *, simulated: bool) -> dict[str, Any]:
+async def _play(story: Story, report: Path, *, simulated: bool) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="elastipod-demo-"))
     try:
         wanted = Wanted(
@@ -163,7 +168,7 @@ async def _play(story: Story, *, simulated: bool) -> dict[str, Any]:
             stage = _Stage(story, running, str(folder))
             await stage.observer.start()
             try:
-                return await _acts(stage, running)
+                return await _acts(stage, running, report)
             finally:
                 await stage.observer.stop()
                 await stage.connection.close()
@@ -171,7 +176,7 @@ async def _play(story: Story, *, simulated: bool) -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _acts(stage: _Stage, running: RunningCluster) -> dict[str, Any]:
+async def _acts(stage: _Stage, running: RunningCluster, report: Path) -> dict[str, Any]:
     facts: dict[str, Any] = {"enforcement": stage.enforcement, "why": running.enforcement.why}
     failures: dict[str, str] = {}
     began = stage.clock.monotonic()
@@ -201,6 +206,7 @@ async def _acts(stage: _Stage, running: RunningCluster) -> dict[str, Any]:
     facts["e"] = {**saved(facts), "enforcement": stage.enforcement}
     for line in facts["e"].pop("told"):
         stage.story.good(line)
+    await act("e", write_report(stage, report))
     facts["seconds"] = round(stage.clock.monotonic() - began, 1)
     facts["failures"] = failures
     facts["ended_well"] = not failures and _is_well(facts)
