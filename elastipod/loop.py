@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
-from elastipod.telemetry import get_logger
+from elastipod.telemetry import Metrics, get_logger
 
 log = get_logger(__name__)
 
@@ -75,6 +75,27 @@ class Health:
         self.interval_seconds, self.started_at, self.is_standing_by = interval_seconds, now, False
 
 
+class Runs:
+    """The runs of a part, as metrics."""
+
+    def __init__(self, metrics: Metrics, part: str) -> None:
+        self._seconds = metrics.histogram(
+            "run_seconds",
+            "Seconds that a run took, of those that ended well",
+            "part",
+            buckets=(0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300),
+        ).labels(part)
+        self._failed = metrics.counter("runs_failed", "Runs that ended in an error", "part").labels(part)
+
+    def ended(self, seconds: float) -> None:
+        """One took so long and ended well."""
+        self._seconds.observe(seconds)
+
+    def failed(self) -> None:
+        """One ended in an error."""
+        self._failed.inc()
+
+
 Ticker = Callable[[float, Callable[[], None]], Coroutine[Any, Any, None]]
 """Calls back every so many seconds, for ever."""
 
@@ -110,16 +131,19 @@ def clock_ticker(clock: Clock) -> Ticker:
     return tick_for_ever
 
 
-async def run_part(part: Part, clock: Clock, ticker: Ticker, health: Health | None = None) -> None:
+async def run_part(
+    part: Part, clock: Clock, ticker: Ticker, health: Health | None = None, runs: Runs | None = None
+) -> None:
     """Run a part until cancelled: at once, at every wake-up and every interval.
 
     A run that fails is logged and tried again after a backoff; a watch that ends unexpectedly ends the loop with its
     error, since nothing would be fresh any more.
     """
     health = health or Health(part.interval_seconds, clock.monotonic())
+    runs = runs or Runs(Metrics(), part.name)
     watching = asyncio.create_task(part.watch(), name=f"{part.name} watch")
     ticking = asyncio.create_task(ticker(part.interval_seconds, part.wake.set), name=f"{part.name} ticks")
-    running = asyncio.create_task(_run(part, clock, health), name=f"{part.name} runs")
+    running = asyncio.create_task(_run(part, clock, health, runs), name=f"{part.name} runs")
     tasks = (watching, ticking, running)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -133,16 +157,18 @@ async def run_part(part: Part, clock: Clock, ticker: Ticker, health: Health | No
                 await task
 
 
-async def _run(part: Part, clock: Clock, health: Health) -> None:
+async def _run(part: Part, clock: Clock, health: Health, runs: Runs) -> None:
     failures = 0
     part.wake.set()
     while True:
         await part.wake.wait()
         part.wake.clear()
+        began_at = clock.monotonic()
         try:
             obstacle = await _obstacle(part)
         except Exception as error:
             failures += 1
+            runs.failed()
             delay = _AFTER_FAILURE.delay_seconds(failures)
             health.last_error = f"{type(error).__name__}: {error}"
             log.exception("run failed", part=part.name, next_try_seconds=delay)
@@ -151,6 +177,7 @@ async def _run(part: Part, clock: Clock, health: Health) -> None:
         else:
             failures = 0
             health.last_success_at = clock.monotonic()
+            runs.ended(health.last_success_at - began_at)
             health.last_error = ""
             if obstacle != health.obstacle:
                 log.warning("not ready" if obstacle else "ready again", part=part.name, obstacle=obstacle)

@@ -17,12 +17,13 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from elastipod.clock import Clock, SystemClock
 from elastipod.kube.access import Access, AccessError, load_access
 from elastipod.kube.connection import Connection
+from elastipod.kube.counting import CountedConnection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.holders import has_ended, own_name
 from elastipod.kube.lacks import LacksConnection
 from elastipod.kube.leadership import Leadership
 from elastipod.kube.namespaces import NamespacesConnection
-from elastipod.loop import Health, Part, Ticker, apscheduler_ticker, run_part
+from elastipod.loop import Health, Part, Runs, Ticker, apscheduler_ticker, run_part
 from elastipod.serving import Serving
 from elastipod.settings import SettingsError, load_all
 from elastipod.telemetry import Metrics, configure_logging, get_logger
@@ -145,20 +146,23 @@ def run_process(program: Program[S]) -> int:
         configure_logging(own.log_level, as_json=own.log_format == "json")
         access = load_access(own.kubeconfig or None, own.context or None, os.environ)
         clock = SystemClock()
-        connection = LacksConnection(program.connect(access, clock), clock)
+        metrics = Metrics()
+        connection = LacksConnection(CountedConnection(program.connect(access, clock), clock, metrics), clock)
     except (SettingsError, AccessError) as error:
         sys.stderr.write(f"{program.name}: {error}\n")
         return 2
-    return program.run(_serve(program, own, settings, connection, clock))
+    return program.run(_serve(program, own, settings, connection, clock, metrics))
 
 
-async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking: LacksConnection, clock: Clock) -> int:
+async def _serve(
+    program: Program[S], own: ProcessSettings, settings: S, lacking: LacksConnection, clock: Clock, metrics: Metrics
+) -> int:
     connection: Connection = NamespacesConnection(lacking, own.namespaces) if own.namespaces else lacking
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    metrics = Metrics()
     working = _Working()
+    runs = Runs(metrics, program.name)
     health = Health(
         60.0,
         clock.monotonic(),
@@ -187,7 +191,7 @@ async def _serve(program: Program[S], own: ProcessSettings, settings: S, lacking
         )
         health.begin(part.interval_seconds, clock.monotonic())
         try:
-            await run_part(part, clock, program.ticker, health)
+            await run_part(part, clock, program.ticker, health, runs)
         finally:
             if program.at_end is not None:
                 with suppress(KubeError, TimeoutError):

@@ -101,6 +101,10 @@ class Recommender:
             "estimator",
         )
         self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
+        self._heard_at = clock.monotonic()
+        metrics.gauge(
+            "source_age_seconds", "How long ago usage was read that tells of anything, or that we began", "source"
+        ).labels(settings.usage_source).set_function(lambda: clock.monotonic() - self._heard_at)
         self._killed = metrics.workload_counter(
             "oom_kills", "OOM kills taken as evidence, by workload", most=settings.most_accounted_containers
         )
@@ -293,6 +297,8 @@ class Recommender:
             self.recommendations.judgement.source_problem = str(error)[:200]
             return UsageReading()
         self._read_at = at
+        if reading.samples or not self.recommendations.history.open_instances:
+            self._heard_at = at
         self.recommendations.judgement.source_problem = reading.problem[:200]
         return reading
 

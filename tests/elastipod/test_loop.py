@@ -5,7 +5,8 @@ import threading
 from contextlib import suppress
 
 from elastipod.clock import ManualClock
-from elastipod.loop import Health, NotReady, apscheduler_ticker, clock_ticker, run_part
+from elastipod.loop import Health, NotReady, Runs, apscheduler_ticker, clock_ticker, run_part
+from elastipod.telemetry import Metrics
 
 
 class Counting:
@@ -54,6 +55,18 @@ async def test_a_failed_run_is_tried_again_and_forgotten_after_a_good_one() -> N
     part = Counting(failures=2, runs=4)
     health = await _run_until_enough(part)
     assert health.last_error == ""
+
+
+async def test_runs_are_counted_by_how_they_ended() -> None:
+    part, clock, metrics = Counting(failures=2, runs=5), ManualClock(), Metrics()
+    runs = Runs(metrics, "counting")
+    task = asyncio.create_task(run_part(part, clock, clock_ticker(clock), runs=runs))
+    await part.enough.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    read = metrics.registry.get_sample_value
+    assert read("elastipod_runs_failed_total", {"part": "counting"}) == 2
+    assert read("elastipod_run_seconds_count", {"part": "counting"}) == part.runs - 2
 
 
 async def test_a_part_that_meets_an_obstacle_is_alive_and_not_ready_until_a_run_meets_none() -> None:

@@ -36,6 +36,19 @@ async def test_metrics_health_and_a_pod_are_told(serving: Serving) -> None:
     assert await _get(serving, "/explain/d/web-0") == (200, '{"decision":"WithinBounds"}')
 
 
+async def test_metrics_that_a_part_writes_itself_stand_behind_those_of_its_registry() -> None:
+    metrics = Metrics()
+    metrics.counter("runs", "Runs.").inc()
+    more = [b""]
+    served = Serving(metrics, Health(60, 0), ManualClock(0), {}.get, more_metrics=lambda: more[0])
+    await served.start("127.0.0.1", 0)
+    alone = (await _get(served, "/metrics"))[1]
+    more[0] = b"# TYPE x gauge\nx 1\n"
+    assert await _get(served, "/metrics") == (200, alone + more[0].decode())
+    assert (await _get(served, "/metrics"))[1].endswith("\n")
+    await served.stop()
+
+
 async def test_what_a_part_adds_is_told_by_path_and_query() -> None:
     own = {("/samples", "since=7"): b'{"node":"n1"}'}
     served = Serving(Metrics(), Health(60, 0), ManualClock(0), {}.get, lambda path, query: own.get((path, query)))

@@ -307,6 +307,26 @@ async def test_before_the_first_accounts_there_is_nothing_to_tell() -> None:
         assert world.recommender.accounting.answer("/other") is None
 
 
+async def test_a_source_that_tells_nothing_grows_old() -> None:
+    async with await started(usage_source="actuators,metrics") as world:
+
+        def age() -> float | None:
+            labels = {"source": "actuators,metrics"}
+            return world.metrics.registry.get_sample_value("elastipod_source_age_seconds", labels)
+
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert age() == 0.0
+        world.usage.is_down = True
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert age() == 60.0
+        world.usage.is_down = False
+        # It answers, and knows of no pod.
+        await world.run()
+        assert age() == 120.0
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert age() == 0.0
+
+
 async def test_what_takes_long_is_done_as_seldom_as_that_it_takes_a_hundredth_of_the_time() -> None:
     clock, done = ManualClock(0.0), list[float]()
 
