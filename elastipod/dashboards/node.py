@@ -48,10 +48,10 @@ def _granted() -> Iterator[Panel]:
     for resource, what, unit in RESOURCES:
         yield Panel(
             f"Granted {what}, by node",
-            "Promised to resizes that are asked for and do not show yet. A promise that stays belongs to a request "
-            "without an answer.",
+            "Promised to resizes that are asked for and do not show yet, on the twenty nodes with the most. A promise "
+            "that stays belongs to a request without an answer.",
             unit,
-            (Query(f"{_amount('granted', resource)} > 0", "{{node}}"),),
+            (Query(f"topk(20, {_amount('granted', resource)})", "{{node}}"),),
         )
 
 

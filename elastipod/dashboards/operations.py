@@ -9,10 +9,10 @@ from elastipod.dashboards.panels import Board, Kind, Panel, Query, Row, Unit, Va
 _RATE: Final = "$__rate_interval"
 
 
-def _rate(metric: str, by: tuple[str, ...] = ()) -> Query:
-    """A counter's growth by the second, named by its first label."""
-    legend = f"{{{{{by[0]}}}}}" if by else metric.removeprefix("elastipod_").removesuffix("_total").replace("_", " ")
-    return Query(counted(metric, CLUSTER, by, over=_RATE), legend)
+def _rate(metric: str, by: tuple[str, ...] = (), legend: str = "") -> Query:
+    """A counter's growth by the second, named by its label."""
+    named = legend or (f"{{{{{by[0]}}}}}" if by else metric.removeprefix("elastipod_").removesuffix("_total"))
+    return Query(counted(metric, CLUSTER, by, over=_RATE), named)
 
 
 def _gauge(metric: str, by: tuple[str, ...] = (), legend: str = "") -> Query:
@@ -22,6 +22,48 @@ def _gauge(metric: str, by: tuple[str, ...] = (), legend: str = "") -> Query:
 def _percentiles(metric: str) -> tuple[Query, ...]:
     return tuple(
         Query(percentile(metric, fraction, CLUSTER, over=_RATE), f"percentile {fraction}") for fraction in (0.5, 0.99)
+    )
+
+
+def _processes() -> Iterator[Panel]:
+    yield Panel(
+        "Time of a run",
+        "What the slowest runs of each part take: percentile 0.99 of those that ended well.",
+        Unit.SECONDS,
+        (Query(percentile("elastipod_run_seconds", 0.99, CLUSTER, ("part",), over=_RATE), "{{part}}"),),
+    )
+    yield Panel(
+        "Runs",
+        "Runs of each part that ended well, and such as ended in an error. Only a leader runs.",
+        Unit.PER_SECOND,
+        (
+            _rate("elastipod_run_seconds_count", ("part",)),
+            _rate("elastipod_runs_failed_total", ("part",), "{{part}}: failed"),
+        ),
+    )
+    yield Panel(
+        "Requests to the API server",
+        "By verb and kind, of all processes.",
+        Unit.PER_SECOND,
+        (_rate("elastipod_api_requests_total", ("verb", "resource"), "{{verb}} {{resource}}"),),
+    )
+    yield Panel(
+        "Answers of the API server",
+        "By HTTP status: 2xx, the code of a refusal, or none where no answer came.",
+        Unit.PER_SECOND,
+        (_rate("elastipod_api_requests_total", ("code",)),),
+    )
+    yield Panel(
+        "Time to the API server's answer",
+        "Percentile 0.99 by verb; watches, which stay open, are not in it.",
+        Unit.SECONDS,
+        (Query(percentile("elastipod_api_request_seconds", 0.99, CLUSTER, ("verb",), over=_RATE), "{{verb}}"),),
+    )
+    yield Panel(
+        "Age of usage",
+        "How long ago the recommender read usage that tells of anything.",
+        Unit.SECONDS,
+        (Query(f"max by (source) (elastipod_source_age_seconds{{{CLUSTER}}})", "{{source}}"),),
     )
 
 
@@ -46,8 +88,8 @@ def _recommender() -> Iterator[Panel]:
         "Statuses and checkpoints written, by what became of them.",
         Unit.PER_SECOND,
         tuple(
-            Query(counted(f"elastipod_recommender_{what}_writes_total", CLUSTER, ("outcome",), over=_RATE), legend)
-            for what, legend in (("status", "status {{outcome}}"), ("checkpoint", "checkpoint {{outcome}}"))
+            _rate(f"elastipod_recommender_{what}_writes_total", ("outcome",), f"{what} {{{{outcome}}}}")
+            for what in ("status", "checkpoint")
         ),
     )
     yield Panel(
@@ -166,6 +208,7 @@ OPERATIONS: Final = Board(
     "What the parts of elastipod do, what is refused, and how long it takes.",
     (Variable("cluster", "Cluster", "elastipod_recommender_containers"),),
     (
+        Row("All parts", tuple(_processes())),
         Row("Recommender", tuple(_recommender())),
         Row("Updater", tuple(_updater())),
         Row("Admission webhook", tuple(_admission())),

@@ -47,7 +47,7 @@ def _no_leader(part: str) -> Alert:
         f"Elastipod{part.title()}Absent",
         f"sum by (cluster) (rate({runs}[10m])) == 0",
         "5m",
-        f"No {part} is at work: no run ended in ten minutes.",
+        f"No {part} is at work: no run ended well in ten minutes.",
         f"See whether its pods run and who holds the Lease elastipod-{part}. Pods keep the sizes they have meanwhile.",
         runs,
         # A process that ends takes its metrics along.

@@ -46,26 +46,28 @@ _HURRIED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Scraped:
-    """A Prometheus whose data ends at an instant."""
+    """A Prometheus that scraped from one instant to another."""
 
     url: str
-    at: float
-
-    def ask(self, expression: str) -> list[Json]:
-        """The series of an instant query: labels and value."""
-        return ask(self.url, expression, at=self.at)
+    since: float
+    until: float
 
     def value(self, expression: str) -> float:
-        """The value of its only series."""
-        [one] = self.ask(expression)
+        """The value at the end of an expression's only series."""
+        [one] = _ask(self.url, "query", expression, time=self.until)
         return float(one["value"][1])
 
+    def values(self, expression: str) -> list[float]:
+        """Every value of every series over the whole time."""
+        found = _ask(self.url, "query_range", expression, start=self.since, end=self.until + 1.0, step=1.0)
+        return [float(value) for one in found for _, value in one["values"]]
 
-def ask(url: str, expression: str, *, at: float | None = None) -> list[Json]:
-    """What an instant query finds. Raises ValueError with what Prometheus says against it."""
-    asked = urllib.parse.urlencode({"query": expression, **({} if at is None else {"time": f"{at:.3f}"})})
+
+def _ask(url: str, kind: str, expression: str, **when: float) -> list[Json]:
+    """The series that a query finds. Raises ValueError with what Prometheus says against it."""
+    asked = urllib.parse.urlencode({"query": expression, **when})
     try:
-        with urllib.request.urlopen(f"{url}/api/v1/query", data=asked.encode(), timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}/api/v1/{kind}", data=asked.encode(), timeout=30) as answer:
             found: list[Json] = json.load(answer)["data"]["result"]
             return found
     except urllib.error.HTTPError as error:
@@ -90,12 +92,13 @@ def scraped(place: Path, wanted: list[str]) -> Iterator[Scraped]:
     ]
     config = yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
     with running(place, config=config) as url:
-        yield Scraped(url, asyncio.run(_play(place / "cluster", targets, url, wanted)))
+        yield asyncio.run(_play(place / "cluster", targets, url, wanted))
 
 
-async def _play(folder: Path, targets: Path, url: str, wanted: list[str]) -> float:
-    """Runs the cluster; the instant at which there was all, or the time was up."""
+async def _play(folder: Path, targets: Path, url: str, wanted: list[str]) -> Scraped:
+    """Runs the cluster until there was all, or the time is up."""
     clock = SystemClock()
+    since, missing = clock.now(), list(wanted)
     until = clock.monotonic() + LONGEST_SECONDS
     chosen = Wanted(
         "boards",
@@ -112,13 +115,11 @@ async def _play(folder: Path, targets: Path, url: str, wanted: list[str]) -> flo
         connection = cluster.connection()
         try:
             await _load(connection)
-            while clock.monotonic() < until:
+            while missing and clock.monotonic() < until:
                 targets.write_text(json.dumps(await _targets(connection)))
-                missing = [one for one in wanted if not await asyncio.to_thread(ask, url, one)]
-                if not missing:
-                    break
                 await clock.sleep(1.0)
-            return clock.now()
+                missing = [one for one in missing if not await asyncio.to_thread(_ask, url, "query", one)]
+            return Scraped(url, since, clock.now())
         finally:
             await connection.close()
 
