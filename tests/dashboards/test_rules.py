@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from elastipod.dashboards.boards import files
 from elastipod.dashboards.rules import GROUPS, recorded_cost
@@ -32,29 +31,6 @@ ALERTS: Final = {alert.name: alert for group in GROUPS for alert in group.alerts
 
 def runs(part: str, instance: str = "r:1") -> str:
     return f'elastipod_run_seconds_count{{part="{part}",instance="{instance}"}}'
-
-
-@pytest.fixture
-def promtool(tmp_path: Path) -> Callable[..., str]:
-    """Runs a test of the rules beside one over some series; nothing, or what it has against it."""
-    for name, text in files().items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-
-    def run(series: Series, rule: str, **expected: Any) -> str:
-        given = [{"series": name, "values": values} for name, values in series.items()]
-        tests = {
-            "rule_files": [name for name, text in files().items() if f": {rule}\n" in text],
-            "evaluation_interval": "1m",
-            "tests": [{"interval": "1m", "input_series": given, **expected}],
-        }
-        (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
-        done = subprocess.run(
-            ["promtool", "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        return "" if done.returncode == 0 else done.stdout + done.stderr
-
-    return run
 
 
 @pytest.fixture
