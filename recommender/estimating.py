@@ -5,22 +5,29 @@ apart; and what is stated about each workload. Caps are judging.py's matter.
 """
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from elastipod.limitmodes import LimitMode
 from elastipod.pods import ContainerKey, QosClass, Workload
-from recommender.banks import ROWS
+from recommender.banks import ROWS, Speaker
 from recommender.estimators.apart import Apart
+from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimate, Estimates, estimate, proven
 from recommender.histogram import Ints
 from recommender.history import History
+from recommender.jobs import KINDS, Jobs
 from recommender.membership import Membership
 from recommender.past import Past, Played
+from recommender.ranges import Resource
 from recommender.settings import RecommenderSettings
 from recommender.speaking import Speaking
 from recommender.stated import NOTHING_STATED, Stated, stated
 from recommender.steps import UseInSteps
+
+_LEAST_MORE: Final = 1.001
+"""What was killed wanted more than it had."""
 
 
 class Estimating:
@@ -28,6 +35,7 @@ class Estimating:
 
     def __init__(self, settings: RecommenderSettings, history: History, members: Membership) -> None:
         self.speaking = Speaking()
+        self.jobs = Jobs(settings.interval_seconds)
         self.raw: Estimates | None = None
         """What the histogram says of every row: what a checkpoint would recommend."""
         self.turned: Ints = np.zeros(0, dtype=np.int64)
@@ -67,16 +75,38 @@ class Estimating:
     def let_go(self, row: int) -> None:
         """The row is nobody's any more."""
         self.speaking.let_go(row)
+        self.jobs.let_go(row)
         self._apart.let_go(row)
+
+    def see_kill(self, row: int, limit_bytes: float) -> None:
+        """A container was killed at a memory limit."""
+        for one in (self.speaking, self.jobs):
+            one.see_kill(row, limit_bytes * _LEAST_MORE)
 
     def estimates(self, now: float) -> Estimates:
         """The recommendation for every row, before any policy."""
         self.raw = raw = estimate(self._history, self._settings)
-        self.turned = self.speaking.turn(raw, self._history.oom_floor, now)
-        found = self.speaking.spoken(raw)
+        floors = self._history.oom_floor
+        self.turned = np.concatenate((self.speaking.turn(raw, floors, now), self.jobs.turn(raw, floors, now)))
+        found = self.jobs.spoken(self.speaking.spoken(raw))
         if found is not raw:
             found = replace(found, memory=Estimate(proven(found.memory.values, self._history)))
         return self._apart.bounded(found, self._history, now)
+
+    def speaker(self, row: int, resource: Resource) -> Speaker | None:
+        """Who speaks for a resource of a row; None for a row that wants the histogram."""
+        by_runs = self.jobs.speaker(row) if resource is Resource.MEMORY else None
+        return by_runs or self.speaking.speaker(row, resource)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """For how many rows each estimator speaks, by resource; of those that want the best."""
+        counts = self.speaking.counts()
+        for row in self.jobs.speaking():
+            for speaker, change in ((self.speaking.speaker(row, Resource.MEMORY), -1), (self.jobs.speaker(row), 1)):
+                if speaker is not None:
+                    estimator = speaker.candidate.estimator if speaker.candidate else Estimator.HISTOGRAM
+                    counts[str(Resource.MEMORY), str(estimator)] += change
+        return counts
 
     def past(self, steps: dict[ContainerKey, UseInSteps]) -> Past | None:
         """The past of some containers that want the best estimator, to be played; None where there is none now."""
@@ -112,7 +142,11 @@ class Estimating:
             row = self._history.row(ContainerKey(workload, name))
             if row is not None:
                 self._apart.want(row, found.limits)
-                if found.only_histogram is None:
-                    self.speaking.want(row, kills_elsewhere=found.limits.memory is not LimitMode.PROPORTIONAL)
-                else:
+                kills_elsewhere = found.limits.memory is not LimitMode.PROPORTIONAL
+                if found.only_histogram is not None:
                     self.speaking.let_go(row)
+                    self.jobs.let_go(row)
+                    continue
+                self.speaking.want(row, kills_elsewhere=kills_elsewhere)
+                if workload.kind in KINDS:
+                    self.jobs.want(row, kills_elsewhere=kills_elsewhere)

@@ -59,7 +59,7 @@ def explain_answers(estimating: Estimating, workload: Workload, row: int) -> dic
     stated = estimating.stated(workload)
     return {
         "estimators": {
-            str(resource): _explain_speaker(stated, estimating.speaking.speaker(row, resource), unit)
+            str(resource): _explain_speaker(stated, estimating.speaker(row, resource), unit)
             for resource, unit in ((Resource.CPU, 1000.0), (Resource.MEMORY, 1.0))
         },
         "limit_modes": {"cpu": str(stated.limits.cpu), "memory": str(stated.limits.memory)},

@@ -218,7 +218,7 @@ class Judgement:
             for name in names:
                 row = self._history.row(ContainerKey(target, name))
                 for resource in Resource:
-                    speaker = None if row is None else self._estimating.speaking.speaker(row, resource)
+                    speaker = None if row is None else self._estimating.speaker(row, resource)
                     if speaker is not None and speaker.candidate is not None:
                         yield f"{name}: {resource} by {speaker.candidate.estimator}"
 

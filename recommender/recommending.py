@@ -242,6 +242,14 @@ class Recommendations:
         self.history.followers.take(rows, amounts, limits[:, 1])
         is_new = self.history.is_new(places[picked], stamps)
         self.estimating.speaking.see(rows[is_new], cores[is_new], amounts[is_new], limits[is_new, 0])
+        jobs = self.estimating.jobs
+        for place in jobs.among(rows).tolist():
+            if is_new[place]:
+                told = samples[picked[place]]
+                pod = self.members.pod(told.namespace, told.pod)
+                container = pod.container(told.container) if pod else None
+                asked = container.requests.memory if container else 0
+                jobs.see(int(rows[place]), told.pod, float(amounts[place]), float(asked), now)
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
 
     def learn_kill(self, kill: OomKill) -> bool:
@@ -254,7 +262,7 @@ class Recommendations:
         if is_new:
             self._mark(keys)
             row = self.history.ensure_row(ContainerKey(kill.workload, kill.container))
-            self.estimating.speaking.see_kill(row, float(kill.limit_bytes))
+            self.estimating.see_kill(row, float(kill.limit_bytes))
         return is_new
 
     # Deciding.

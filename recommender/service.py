@@ -382,6 +382,6 @@ class Recommender:
         ):
             self._samples.labels(outcome).set(count)
         self._containers.set(len(self.recommendations.history.rows()))
-        for labels, count in self.recommendations.estimating.speaking.counts().items():
+        for labels, count in self.recommendations.estimating.counts().items():
             self._speakers.labels(*labels).set(count)
         self._oom_kills.inc(kills)

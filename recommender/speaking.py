@@ -19,8 +19,6 @@ from recommender.histogram import Floats, Ints
 from recommender.ranges import Resource
 
 _FIRST_FIT: Final = 3 * HOUR
-_LEAST_MORE: Final = 1.001
-"""What was killed wanted more than it had."""
 
 
 class Speaking:
@@ -95,10 +93,10 @@ class Speaking:
         if self.models is None and lessons.seen > self.lessons.seen:
             self.lessons, self._fit_at = lessons, now
 
-    def see_kill(self, row: int, limit_bytes: float) -> None:
-        """A container was killed at a memory limit."""
+    def see_kill(self, row: int, wanted_bytes: float) -> None:
+        """A container was killed that wanted so much memory."""
         if row in self:
-            self._take(self._places[[row]], 1, np.array([limit_bytes * _LEAST_MORE]))
+            self._take(self._places[[row]], 1, np.array([wanted_bytes]))
 
     def turn(self, raw: Estimates, memory_floors: Floats, now: float) -> Ints:
         """Look at the rows whose turn it is, and tell those whose speaker came or went.

@@ -57,6 +57,7 @@ class Estimator(StrEnum):
     HISTOGRAM = "histogram"
     PEAKS = "peaks"
     QUANTILE = "quantile"
+    RUNS = "runs"
 
 
 @dataclass(frozen=True, slots=True)

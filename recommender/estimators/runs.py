@@ -15,12 +15,13 @@ import numpy as np
 from recommender.histogram import Floats
 
 ENOUGH_RUNS: Final = 5
+MOST_RUNS: Final = 20
+"""Older ones are forgotten."""
 
-_MOST_RUNS: Final = 20
 _STATES_PER_RUN: Final = 800
 _NEIGHBOURS: Final = 40
 _PROBES: Final = 200
-_HORIZON: Final = 20.0
+HORIZON: Final = 20.0
 """A size has to hold until the next one is in force."""
 _ENVELOPE_HORIZON: Final = 60.0
 _START: Final = 20.0
@@ -29,6 +30,7 @@ _MARGIN: Final = 0.12
 _LEAST_ROOM: Final = 0.08
 """Room above use, as a fraction of what the job's runs peak at: a quiet phase may end at any time."""
 _NOVEL_MARGIN: Final = 0.25
+_ABOVE_HIGHEST: Final = 1.15
 _FIRST_RUN_HOLD: Final = 120.0
 _FIRST_RUN_FACTOR: Final = 1.5
 _LAGS: Final = ((2.0, 4.0), (10.0, 2.0), (30.0, 1.5), (120.0, 1.0))
@@ -46,12 +48,14 @@ class Usage:
 class EarlierRuns:
     """What the runs of a job have shown; made once for a new run of it."""
 
-    def __init__(self, runs: Sequence[Usage]) -> None:
+    def __init__(self, runs: Sequence[Usage], horizon_seconds: float = HORIZON) -> None:
+        """A size has to hold for so long."""
         from sklearn.neighbors import KDTree
 
         if not runs:
             raise ValueError("there are no earlier runs to learn from")
-        self._runs = list(runs)[-_MOST_RUNS:]
+        self._runs = list(runs)[-MOST_RUNS:]
+        self._horizon = horizon_seconds
         self._duration = float(np.median([len(run.memory_bytes) * run.step_seconds for run in self._runs]))
         self._peak = float(np.median([run.memory_bytes.max() for run in self._runs]))
         self.highest_bytes = max(float(run.memory_bytes.max()) for run in self._runs)
@@ -59,7 +63,7 @@ class EarlierRuns:
         for run in self._runs:
             some = slice(None, None, max(1, len(run.memory_bytes) // _STATES_PER_RUN))
             states.append(self._states(run)[some])
-            growths.append(_growth(run)[some])
+            growths.append(_growth(run, horizon_seconds)[some])
         known = np.concatenate(states)
         self._growths = np.concatenate(growths)
         self._neighbours = min(_NEIGHBOURS, len(known))
@@ -71,8 +75,13 @@ class EarlierRuns:
     @property
     def start_bytes(self) -> float:
         """What a new run begins with."""
-        first = max(float(run.memory_bytes[: int(_START / run.step_seconds) + 1].max()) for run in self._runs)
+        start = max(_START, self._horizon)
+        first = max(float(run.memory_bytes[: int(start / run.step_seconds) + 1].max()) for run in self._runs)
         return first * (1.0 + _START_MARGIN)
+
+    def most_bytes(self, used_bytes: float) -> float:
+        """More than this there is no reason to have, where looks are far apart and growth between them is large."""
+        return max(self.highest_bytes * _ABOVE_HIGHEST, used_bytes * (1.0 + _NOVEL_MARGIN))
 
     def sizes(self, run: Usage, places: Sequence[int]) -> Floats:
         """What a run should have after each of the samples at these places; nothing after a place is looked at."""
@@ -81,7 +90,7 @@ class EarlierRuns:
         grown = used * np.exp(self._growths[nearest].max(axis=1)) * (1.0 + _MARGIN)
         sizes = np.maximum(grown, used + _LEAST_ROOM * self._peak)
         ages = np.asarray(places) * run.step_seconds
-        envelope = np.minimum(self.envelope(ages) * 1.1, self.highest_bytes * 1.15)
+        envelope = np.minimum(self.envelope(ages) * 1.1, self.highest_bytes * _ABOVE_HIGHEST)
         novel = np.maximum(sizes, np.maximum(envelope, used * (1.0 + _NOVEL_MARGIN)))
         return np.asarray(np.where(distances[:, -1] > self._novel_from, novel, sizes))
 
@@ -89,7 +98,7 @@ class EarlierRuns:
         """The most that any earlier run used from these ages on to a minute later; 0 where all had ended."""
         highest = np.zeros(len(ages))
         for run in self._runs:
-            ahead = _peak_ahead(run.memory_bytes, int(_ENVELOPE_HORIZON / run.step_seconds) + 1)
+            ahead = _peak_ahead(run.memory_bytes, int(max(_ENVELOPE_HORIZON, self._horizon) / run.step_seconds) + 1)
             places = (ages / run.step_seconds).astype(np.int64)
             is_alive = places < len(ahead)
             highest[is_alive] = np.maximum(highest[is_alive], ahead[places[is_alive]])
@@ -117,9 +126,9 @@ def sizes_of_a_first_run(run: Usage, places: Sequence[int], asked_bytes: float) 
     return np.where(ages < _FIRST_RUN_HOLD, np.maximum(later, asked_bytes), later)
 
 
-def _growth(run: Usage) -> Floats:
+def _growth(run: Usage, horizon_seconds: float) -> Floats:
     """The largest log growth within the horizon, of each sample; nothing grows after the end."""
-    steps = max(1, round(_HORIZON / run.step_seconds))
+    steps = max(1, round(horizon_seconds / run.step_seconds))
     ahead = _peak_ahead(run.memory_bytes, steps + 1)
     return np.asarray(np.log(np.maximum(ahead, 1.0) / np.maximum(run.memory_bytes, 1.0)))
 

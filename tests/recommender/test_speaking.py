@@ -120,7 +120,7 @@ def test_no_candidate_wants_less_memory_than_a_kill_has_proven() -> None:
 
 def test_a_kill_at_its_own_size_is_harm_that_usage_does_not_show() -> None:
     one = calm()
-    one.speaking.see_kill(0, 115.0 * MI)
+    one.speaking.see_kill(0, 115.2 * MI)
     one.step(0.5, 100.0)
     assert one.target(Resource.MEMORY) == 120.0 * MI
 
