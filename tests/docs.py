@@ -1,4 +1,4 @@
-"""Writes what docs and chart say of settings and reasons from the code; with --check only says whether it is current.
+"""Writes what docs and chart say of settings, metrics and reasons from the code; with --check, says what is old.
 
 python -m tests.docs [--check]
 """
@@ -14,6 +14,7 @@ from elastipod.process import ProcessSettings
 from elastipod.reasons import Reason
 from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
+from tests import metricspage
 from tests.charts.pages import pages
 from updater.admission.settings import AdmissionSettings
 from updater.settings import UpdaterSettings
@@ -68,7 +69,12 @@ def _shown(value: Any) -> str:
 
 def main() -> int:
     """Write the pages, or say which is old."""
-    wanted = {PAGE: settings_page(), OPERATING: operating_page(OPERATING.read_text("utf-8")), **pages()}
+    wanted = {
+        PAGE: settings_page(),
+        metricspage.PAGE: metricspage.page(),
+        OPERATING: operating_page(OPERATING.read_text("utf-8")),
+        **pages(),
+    }
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" in sys.argv:
         for path in old:

@@ -90,6 +90,11 @@ class Updater:
         self._looked_at = float("-inf")
         metrics = metrics or Metrics()
         self._outcomes = metrics.counter("resizes", "Resize attempts by what became of them", "outcome")
+        self._seconds = metrics.histogram(
+            "resize_seconds",
+            "Seconds from when a size was first wanted to when it was in force",
+            buckets=(0.1, 0.5, 1, 2, 5, 15, 60, 300, 900, 3600, 21_600),
+        )
         self._waiting = metrics.gauge("resizes_waiting", "Resizes that wait, by reason", "reason")
 
     # What happens.
@@ -145,6 +150,8 @@ class Updater:
         if attempt is None or not attempt.is_under_way:
             self._requests.ended(key)
         if reason is Reason.DONE:
+            if attempt is not None:
+                self._seconds.observe(self._clock.now() - attempt.first_at)
             if attempt is not None and attempt.resize.is_last_step and self.giving.wish(key) is not None:
                 self.giving.settled(key)
             return

@@ -15,6 +15,7 @@ from elastipod.kube.resources import ResourceType
 from elastipod.localcluster.node.manifests import USAGE_MODEL
 from elastipod.localcluster.node.usagemodel import parse_usage_model
 from elastipod.policy import DONATE_ANNOTATION
+from tests import metricspage
 from tests.docs import DOCS, operating_page, settings_page
 from tests.localcluster.served import Served
 from updater.sizes import stated_sizes
@@ -64,13 +65,20 @@ def test_a_link_leads_somewhere(page: Path) -> None:
         assert "://" in target or (page.parent / target).exists(), target
 
 
-def test_the_metrics_to_watch_are_those_that_exist() -> None:
-    found = set()
+def test_the_metrics_to_watch_are_some_of_those_that_exist() -> None:
+    found = {one.name for those in metricspage.families().values() for one in those}
+    assert set(re.findall(r"`(elastipod_[a-z_]+)`", OPERATING.read_text("utf-8"))) <= found
+
+
+def test_every_metric_that_is_made_is_told_once_and_as_it_is() -> None:
+    told = [one for those in metricspage.families().values() for one in those]
+    names = {one.name for one in told}
+    assert len(names) == len(told)
     for folder in ("elastipod", "recommender", "updater", "actuator"):
         for path in (ROOT / folder).rglob("*.py"):
             for kind, name in METRIC.findall(path.read_text("utf-8")):
-                found.add(f"elastipod_{name}{'_total' if kind == 'counter' else ''}")
-    assert set(re.findall(r"`(elastipod_[a-z_]+)`", OPERATING.read_text("utf-8"))) == found
+                assert f"elastipod_{name}{'_total' if kind == 'counter' else ''}" in names
+    assert metricspage.PAGE.read_text("utf-8") == metricspage.page()
 
 
 def test_each_reason_is_told_and_no_other() -> None:

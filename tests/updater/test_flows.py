@@ -58,6 +58,10 @@ async def test_without_room_nothing_is_sent_and_it_happens_when_a_neighbour_ends
         await world.delete("other")
         await world.run()
         assert (await world.requests("web-a"))["cpu"] == "1"
+        read = world.metrics.registry.get_sample_value
+        assert read("elastipod_resize_seconds_count") == 1
+        # It counts from when it was first wanted.
+        assert 3 <= (read("elastipod_resize_seconds_sum") or 0) <= 5
 
 
 async def test_without_any_event_it_is_tried_again_on_time() -> None:

@@ -16,6 +16,7 @@ from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store
 from elastipod.quantities import parse_cpu, parse_memory
+from elastipod.telemetry import Metrics
 from tests import build
 from updater.service import Updater
 from updater.settings import UpdaterSettings
@@ -278,7 +279,8 @@ class World:
         )
 
     def _new(self) -> Updater:
-        return Updater(self.lacking, self.clock, self.settings, spread=random.Random(1))
+        self.metrics = Metrics()
+        return Updater(self.lacking, self.clock, self.settings, self.metrics, spread=random.Random(1))
 
     async def _stop(self) -> None:
         assert self._watching is not None
