@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef
+from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef, UpdateMode
 from elastipod.kube.decoding import decoded
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
@@ -36,10 +36,20 @@ class Claim(Struct, frozen=True):
     target: Workload | None = None
     policies: dict[str, SizePolicy] = {}
     """By container name, `*` for all others; not merged, as upstream."""
-    in_place: bool = False
-    """Whether its update mode resizes pods while they run."""
+    mode: UpdateMode = UpdateMode.RECREATE
+    """Off where it can not be read."""
     status: AutoscalerStatus = AutoscalerStatus()
     problems: tuple[str, ...] = ()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its update mode resizes pods while they run."""
+        return self.mode.may_resize
+
+    @property
+    def acts(self) -> bool:
+        """Whether its advice is put in force at all; one that only recommends quarrels with nobody."""
+        return self.mode is not UpdateMode.OFF
 
     @property
     def key(self) -> str:
@@ -112,17 +122,17 @@ def decode_claim(raw: bytes | msgspec.Raw) -> Claim:
         recommender=recommender,
         target=target,
         policies=policies,
-        in_place=_resizes_in_place(spec),
+        mode=_mode(spec),
         status=status,
         problems=tuple(problems),
     )
 
 
-def _resizes_in_place(spec: AutoscalerSpec) -> bool:
+def _mode(spec: AutoscalerSpec) -> UpdateMode:
     try:
-        return Autoscaler(spec=spec).mode.may_resize
+        return Autoscaler(spec=spec).mode
     except ValueError:
-        return False
+        return UpdateMode.OFF
 
 
 def _who(spec: msgspec.Raw) -> tuple[str, TargetRef | None]:

@@ -61,6 +61,9 @@ class Recommendations:
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
         self._by_workload: dict[Workload, set[str]] = {}
+        self._foreign: dict[str, Workload] = {}
+        """What acting claims of other recommenders name."""
+        self._rivals_of: dict[Workload, set[str]] = {}
         self.clocks: dict[str, float] = {}
         """Nodes whose clocks are off, and how far they are ahead."""
         self._was_confident = np.zeros(0, dtype=bool)
@@ -147,6 +150,17 @@ class Recommendations:
             self._mark(holders)
             if self._known[key].is_loaded:
                 self.members.claim(claim.target)
+
+    def set_foreign(self, key: str, claim: Claim | None) -> None:
+        """A claim of another recommender appeared, changed or is gone. It is a rival where it acts."""
+        before, now = self._foreign.pop(key, None), claim.target if claim is not None and claim.acts else None
+        if before is not None:
+            self._rivals_of[before].discard(key)
+            self._mark(self._by_workload.get(before, ()))
+        if now is not None:
+            self._foreign[key] = now
+            self._rivals_of.setdefault(now, set()).add(key)
+            self._mark(self._by_workload.get(now, ()))
 
     def loaded(
         self, key: str, saved: dict[str, ContainerHistory], unusable: dict[str, str], *, keeps_status: bool = True
@@ -276,7 +290,8 @@ class Recommendations:
             known = self._known.get(holder)
             if known is not None and known.claim.target is not None:
                 holders = self._by_workload.get(known.claim.target, ())
-                in_place = all(self._known[key].claim.in_place for key in holders)
+                claims = [self._known[key].claim for key in holders]
+                in_place = all(one.in_place for one in [one for one in claims if one.acts] or claims)
                 self.estimating.restate(known.claim.target, in_place=in_place)
         self.judgement.estimates = found = self.estimating.estimates(now)
         moved = self._published.moved(found, self.members.requests())
@@ -337,9 +352,7 @@ class Recommendations:
     def status(self, key: str, now: float) -> AutoscalerStatus:
         """What the status of a claim should say."""
         known = self._known[key]
-        target = known.claim.target
-        rivals = () if target is None else tuple(one for one in self.claims_of(target) if one != key)
-        return self.judgement.status(known, rivals, now)
+        return self.judgement.status(known, self._rivals(key, known.claim), now)
 
     def explain(self, workload: Workload, now: float) -> dict[str, Any]:
         """What is known and recommended for a workload, and by which way it came about."""
@@ -358,6 +371,13 @@ class Recommendations:
             "metrics": self.judgement.source_problem or "arriving",
             "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),
         }
+
+    def _rivals(self, key: str, claim: Claim) -> tuple[str, ...]:
+        """Who else acts on what a claim acts on, whosever it is: then none does."""
+        if claim.target is None or not claim.acts:
+            return ()
+        ours = [one for one in self.claims_of(claim.target) if one != key and self._known[one].claim.acts]
+        return tuple(sorted({*ours, *self._rivals_of.get(claim.target, ())}))
 
     def _mark(self, keys: Iterable[str]) -> None:
         self._dirty.update(keys)

@@ -181,6 +181,7 @@ class Recommender:
         for key, claim in claims.items():
             is_ours = claim is not None and claim.recommender in self._settings.recommender_names
             known.set_claim(key, claim if is_ours else None)
+            known.set_foreign(key, None if is_ours else claim)
             if not is_ours:
                 self._urgent.discard(key)
                 self._written_at.pop(key, None)

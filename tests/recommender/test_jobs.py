@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elastipod.api import ElasticPolicy, ElasticPolicySpec, ObjectMeta
+from elastipod.api import ElasticPolicy, ElasticPolicySpec, ObjectMeta, UpdateMode
 from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
@@ -36,7 +36,7 @@ class Nights:
         self.runs = 0
         self.targets: list[float] = []
         """What was recommended after each minute of the last run."""
-        claim = Claim("ns", "vpa", "u", 1, "elastipod", NIGHTLY, in_place=True)
+        claim = Claim("ns", "vpa", "u", 1, "elastipod", NIGHTLY, mode=UpdateMode.IN_PLACE_OR_RECREATE)
         self.known.set_claim(claim.key, claim)
         self.known.loaded(claim.key, {}, {})
         found = [

@@ -402,6 +402,31 @@ async def test_two_autoscalers_on_one_workload_are_told_of_each_other_r44() -> N
             assert (await world.conditions(name))["ConfigUnsupported"] == "Conflict"
 
 
+async def test_one_that_only_recommends_quarrels_with_nobody_as_for_the_updater_r44() -> None:
+    async with await started() as world:
+        await world.autoscaler("second", updatePolicy={"updateMode": "Off"})
+        for _ in range(2):
+            await world.run(cpu=0.1, memory=100 * MI)
+        for name in ("vpa", "second"):
+            assert "ConfigUnsupported" not in await world.conditions(name)
+        await world.change("second", spec={"updatePolicy": {"updateMode": "Initial"}})
+        await world.run(cpu=0.1, memory=100 * MI)
+        for name in ("vpa", "second"):
+            assert (await world.conditions(name))["ConfigUnsupported"] == "Conflict"
+
+
+@pytest.mark.parametrize("mode", ["Off", "Recreate"])
+async def test_another_recommenders_autoscaler_is_a_rival_where_it_acts_r44(mode: str) -> None:
+    async with await started() as world:
+        theirs = {"recommenders": [{"name": "default"}], "updatePolicy": {"updateMode": mode}}
+        await world.autoscaler("theirs", **theirs)
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert (await world.conditions()).get("ConfigUnsupported") == (None if mode == "Off" else "Conflict")
+        await world.connection.delete(AUTOSCALERS, "default", "theirs")
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert "ConfigUnsupported" not in await world.conditions()
+
+
 async def test_a_status_that_can_not_be_written_is_written_later() -> None:
     async with await started() as world:
         world.connection.failing = {"verticalpodautoscalers", "verticalpodautoscalercheckpoints"}
