@@ -43,6 +43,8 @@ Json = dict[str, Any]
 
 SIZES: Final = (1_000, 10_000, 100_000, 300_000)
 GOAL_SECONDS, GOAL_BYTES, GOAL_START_SECONDS, GOAL_WRITES = 3.0, 2 * 1024**3, 30.0, 0.05
+GOAL_ACCOUNTS_SECONDS: Final = 600.0
+"""How old accounts of the largest cluster may become, as they take a hundredth of the time."""
 START: Final = 20_000
 """Containers whose first recommendations are promised in seconds."""
 GOAL_GROWTH: Final = 1.25
@@ -50,6 +52,7 @@ GOAL_GROWTH: Final = 1.25
 _CONTAINERS: Final = ("app", "proxy")
 _WORKLOADS_A_NAMESPACE: Final = 50
 _PAGE: Final = 500
+_SELDOM: Final = 1e6
 _KINDS_OF_USAGE: Final = 64
 _NUMBER: Final = b"@@@@@@"
 _POD: Final = b"%%"
@@ -193,7 +196,9 @@ async def measured(containers: int, pods_each: int, ticks: int) -> Json:
     cluster = LargeCluster(containers // len(_CONTAINERS) // pods_each, pods_each, clock.now())
     cluster.measure(clock.now())
     started = time.process_time() - cluster.seconds
-    part = Recommender(cast("Connection", cluster), clock, RecommenderSettings())
+    # No time passes while something is worked out here, so that accounts would not know how seldom they have to be.
+    settings = RecommenderSettings(accounting_interval_seconds=_SELDOM)
+    part = Recommender(cast("Connection", cluster), clock, settings)
     watching = asyncio.create_task(part.watch())
     while not cluster.writes:
         clock.advance(0.1)
@@ -210,11 +215,16 @@ async def measured(containers: int, pods_each: int, ticks: int) -> Json:
             seconds.append(time.process_time() - cluster.seconds - began)
         else:
             cluster.writes.clear()
+    clock.advance(_SELDOM)
+    began = time.process_time()
+    await part.accounting.run({}, None)
+    accounts = time.process_time() - began
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching
     return {
         "containers": containers,
+        "accounts": accounts,
         "start": start_seconds,
         "tick": float(np.median(seconds)),
         "longest": max(seconds),
@@ -249,6 +259,7 @@ def show(figures: Figures, rows: list[Json]) -> None:
     figures.show("memory at its most", last["bytes"] / 2**20, "MiB", GOAL_BYTES / 2**20)
     grown = last["tick"] / last["containers"] / (first["tick"] / first["containers"])
     figures.show(f"a container costs, against one of {first['containers']}", grown, "times", GOAL_GROWTH)
+    figures.show("accounts are made anew every", 100 * last["accounts"], "s", GOAL_ACCOUNTS_SECONDS)
     writes = max(row["writes"] / row["autoscalers"] for row in rows)
     figures.show("writes an autoscaler and minute at rest, at most", writes, "", GOAL_WRITES)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from elastipod.api import Checkpoint
 from elastipod.pods import ContainerKey, Workload
+from elastipod.quantities import Resources
 from recommender.checkpoints import to_checkpoint
 from recommender.histogram import Floats
 from recommender.history import History, InstanceKey
@@ -21,6 +22,7 @@ _STEP_SECONDS: Final = 600.0
 _LIVE: Final = RecommenderSettings()
 _WORTH: Final = _STEP_SECONDS / _LIVE.interval_seconds
 """One sample counts for as many live ones."""
+_REQUESTED: Final = Resources(250, 256 * 1024**2)
 
 
 def checkpoints(
@@ -42,7 +44,9 @@ def checkpoints(
         for number in range(pods_each):
             for key in keys:
                 instance = InstanceKey(f"{namespace}/{name}/{number}", key.container)
-                instances.append(history.ensure_instance(instance, history.ensure_row(key)))
+                row = history.ensure_row(key)
+                history.see_requests(row, _REQUESTED)
+                instances.append(history.ensure_instance(instance, row))
     places = np.array(instances)
     steps = int(_SECONDS / _STEP_SECONDS)
     for at in until - np.arange(steps - 1, -1, -1) * _STEP_SECONDS:
