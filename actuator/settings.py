@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from actuator.spikerules import SpikeRules
 from elastipod.policy import Ceiling, SpikeMode
@@ -22,7 +23,7 @@ class ActuatorSettings:
     """Where the node's cgroups are mounted."""
     cgroup_parent: str = ""
     """A folder in each hierarchy below which `kubepods` lies; empty for the top. The kubelet's --cgroup-root."""
-    memory_spike: str = "Pause"
+    memory_spike: Literal["Pause", "Off"] = "Pause"
     """What holds for pods that say nothing: Pause or Off."""
     memory_spike_allowed: bool = True
     """Whether pods may be paused and raised at all; false forbids it everywhere."""

@@ -115,10 +115,18 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
     try:
         return msgspec.convert(value, hint, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {value!r} can not be used: {error}") from None
+        why = f"it can be {' or '.join(choices)}" if (choices := choices_of(hint)) else str(error)
+        raise SettingsError(f"{where}: {value!r} can not be used: {why}") from None
+
+
+def choices_of(hint: Any) -> tuple[str, ...]:
+    """The texts that a setting can be, where it can not be any."""
+    return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
 
 
 def _metavar(hint: Any) -> str:
+    if choices := choices_of(hint):
+        return "|".join(choices)
     name = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
     if isinstance(hint, types.UnionType):
         name = str(hint)

@@ -1,6 +1,7 @@
 """What can be set about the recommender."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 _DAY = 86_400.0
 _SOURCES = ("metrics", "prometheus", "actuators")
@@ -73,7 +74,7 @@ class RecommenderSettings:
     """Confidence is 1 after this much history."""
     enough_confidence: float = 0.125
     """Below this confidence no upper bound is shown and LowConfidence is set."""
-    estimator: str = "Auto"
+    estimator: Literal["Auto", "Histogram"] = "Auto"
     """Whether an ElasticPolicy may let the best estimator speak: `Auto`, or `Histogram` for VPA's rule everywhere."""
     floor_cpu_millicores: int = 1
     """No container is recommended less CPU, unless its policy's minAllowed says so."""
@@ -131,8 +132,6 @@ class RecommenderSettings:
                 raise ValueError(f"{name} is a fraction above 0 and up to 1")
         if not self.lower_percentile <= self.target_percentile <= self.upper_percentile:
             raise ValueError("target_percentile must lie between lower_percentile and upper_percentile")
-        if self.estimator not in ("Auto", "Histogram"):
-            raise ValueError(f"estimator is {self.estimator!r}; it can be Auto or Histogram")
         if self.oom_bump_ratio < 1:
             raise ValueError("oom_bump_ratio must be at least 1")
         sources = self.usage_sources

@@ -14,7 +14,7 @@ import yaml
 
 from actuator.settings import ActuatorSettings
 from elastipod.dashboards.boards import files
-from elastipod.settings import help_texts
+from elastipod.settings import choices_of, help_texts
 from recommender.settings import RecommenderSettings
 from updater.admission.settings import AdmissionSettings
 from updater.settings import UpdaterSettings
@@ -98,12 +98,17 @@ def _settings(cls: type[Any]) -> Json:
     properties = {
         camel(field.name): {
             "description": f"{texts[field.name]} Default: {json.dumps(field.default)}.",
-            **_TYPES[hints[field.name]],
+            **_type(hints[field.name]),
         }
         for field in dataclasses.fields(cls)
         if field.name not in SET_BY_THE_CHART
     }
     return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _type(hint: Any) -> Json:
+    choices = choices_of(hint)
+    return {"type": "string", "enum": list(choices)} if choices else _TYPES[hint]
 
 
 def rows(schema: Json, values: Json, prefix: str = "") -> Iterator[tuple[str, str, str]]:

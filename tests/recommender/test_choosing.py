@@ -8,6 +8,7 @@ import pytest
 
 from elastipod.kube.resources import ELASTIC_POLICIES, PODS
 from elastipod.quantities import parse_cpu, parse_memory
+from elastipod.settings import SettingsError, load_settings
 from recommender.estimators.histogram import estimate
 from recommender.settings import RecommenderSettings
 from tests.recommender.world import MI, World, killed_status
@@ -225,5 +226,5 @@ async def test_the_administrator_may_keep_upstreams_rule_for_all() -> None:
     async with await started(settings={"estimator": "Histogram"}, estimator="Auto") as world:
         await runs(world, 1)
         assert {one["reason"] for one in explained(world)["estimators"].values()} == {"HistogramStated"}
-    with pytest.raises(ValueError, match="estimator is 'auto'"):
-        RecommenderSettings(estimator="auto")
+    with pytest.raises(SettingsError, match="'auto' can not be used: it can be Auto or Histogram"):
+        load_settings(RecommenderSettings, ["--estimator", "auto"], {})
