@@ -30,19 +30,20 @@ def write_page(savings: Savings, curves: Sequence[Drawn], file: Path) -> None:
 
 def page_of(savings: Savings, curves: Sequence[Drawn] = ()) -> str:
     """The HTML page."""
-    return page(savings, manifest_patches(savings), curves)
+    return page(savings, Patches(savings).of, curves)
 
 
-def manifest_patches(savings: Savings) -> dict[Workload, str]:
-    """The patch of each workload that is worth one."""
-    by_workload: dict[Workload, dict[str, list[Told]]] = {}
-    for one in savings.accounts:
-        by_workload.setdefault(one.owner, {}).setdefault(one.container, []).append(one)
-    found = {
-        owner: patch_of(owner, [_patch_row(those) for those in containers.values()])
-        for owner, containers in by_workload.items()
-    }
-    return {owner: text for owner, text in found.items() if text}
+class Patches:
+    """The manifest patches of workloads, made when they are wanted."""
+
+    def __init__(self, savings: Savings) -> None:
+        self._accounts: dict[Workload, dict[str, list[Told]]] = {}
+        for one in savings.accounts:
+            self._accounts.setdefault(one.owner, {}).setdefault(one.container, []).append(one)
+
+    def of(self, owner: Workload) -> str:
+        """One workload's; nothing where there is nothing to gain."""
+        return patch_of(owner, [_patch_row(those) for those in self._accounts[owner].values()])
 
 
 def _patch_row(those: Sequence[Told]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ there to be read without it. Names are escaped, and the page itself forbids any 
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -61,15 +61,15 @@ _REALISABLE: Final = (
 )
 
 
-def page(savings: Savings, patches: Mapping[Workload, str], curves: Sequence[Drawn] = ()) -> str:
-    """The page; `patches` are texts by workload."""
+def page(savings: Savings, patch: Callable[[Workload], str | None], curves: Sequence[Drawn] = ()) -> str:
+    """The page; `patch` makes a workload's, where it is worth one."""
     style, script = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     body = "".join(
-        (_head(savings), _numbers(savings), _workloads(savings, patches), _curves(curves), _assumptions(savings))
+        (_head(savings), _numbers(savings), _workloads(savings, patch), _curves(curves), _assumptions(savings))
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -119,18 +119,18 @@ def _numbers(savings: Savings) -> str:
     )
 
 
-def _workloads(savings: Savings, patches: Mapping[Workload, str]) -> str:
-    places: dict[Workload, int] = {}
-    texts, rows = [], []
+def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str:
+    places: dict[Workload, int | None] = {}
+    texts: list[str] = []
+    rows: list[str] = []
     spent_on_rows = spent_on_patches = 0
     for one in largest_first(savings):
-        text = patches.get(one.owner)
-        if text and one.owner not in places:
-            written = _patch(len(places), one.owner, text)
-            if spent_on_patches + len(written.encode()) <= _MOST_OF_PATCHES:
-                spent_on_patches += len(written.encode())
-                places[one.owner] = len(places)
-                texts.append(written)
+        if one.owner not in places and spent_on_patches < _MOST_OF_PATCHES:
+            text = patch(one.owner)
+            places[one.owner] = len(texts) if text else None
+            if text:
+                texts.append(_patch(len(texts), one.owner, text))
+                spent_on_patches += len(texts[-1].encode())
         row = _row(cells(one, savings.currency), places.get(one.owner))
         spent_on_rows += len(row.encode())
         if spent_on_rows > _MOST_OF_ROWS:
@@ -144,8 +144,9 @@ def _workloads(savings: Savings, patches: Mapping[Workload, str]) -> str:
             "that the page stays small; <code>elastipod report -o csv</code> has all of them. The numbers above "
             "are of all.</p>"
         )
-    without = len({owner for owner in patches if owner not in places})
-    more = f"<p>{without:,} more workloads have one: <code>elastipod recommend -o patch</code>.</p>" if without else ""
+    more = ""
+    if spent_on_patches >= _MOST_OF_PATCHES:
+        more = "<p>Others have one too: <code>elastipod recommend -o patch</code> makes all.</p>"
     shown = "".join(texts) or "<p>There is none to make.</p>"
     used = "mean / p95 / peak of one container" if savings.window_seconds else "by all pods"
     heads = "".join(

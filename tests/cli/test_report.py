@@ -14,7 +14,7 @@ from aiohttp import web
 from click.testing import Result
 from typer.testing import CliRunner
 
-from elastipod.cli.reportpage import manifest_patches
+from elastipod.cli.reportpage import Patches
 from elastipod.cli.verbs import command
 from elastipod.clock import SystemClock
 from elastipod.pods import Workload
@@ -270,7 +270,7 @@ def test_hostile_names_move_no_cursor_and_make_no_formula(cluster: Cluster) -> N
 
 
 def resources(*accounts: Any) -> Json:
-    [document] = yaml.safe_load_all("".join(manifest_patches(savings(*accounts)).values()))
+    [document] = yaml.safe_load_all(Patches(savings(*accounts)).of(accounts[0].owner))
     found: Json = document["spec"]["template"]["spec"]["containers"][0]["resources"]
     return found
 
@@ -295,4 +295,4 @@ def test_a_patch_holds_one_pods_share_of_both_resources() -> None:
     ],
 )
 def test_what_is_not_worth_a_patch_has_none(one: Any) -> None:
-    assert manifest_patches(savings(one)) == {}
+    assert Patches(savings(one)).of(one.owner) == ""

@@ -87,7 +87,7 @@ def curve(of: Any) -> Drawn:
 
 def test_the_page_asks_the_network_for_nothing_and_forbids_it() -> None:
     of = account()
-    read = Read(page(savings(of), {of.owner: "kind: Deployment\n"}, [curve(of)]))
+    read = Read(page(savings(of), {of.owner: "kind: Deployment\n"}.get, [curve(of)]))
     for _, attributes in read.elements:
         assert not attributes.keys() & {"src", "srcset", "action", "style", "data", "poster", "background"}
         assert not any(name.startswith("on") for name in attributes)
@@ -106,7 +106,7 @@ def test_the_page_asks_the_network_for_nothing_and_forbids_it() -> None:
 def test_no_name_becomes_a_tag_or_an_attribute() -> None:
     of = account(namespace=HOSTILE, workload=HOSTILE, container=HOSTILE, reason=HOSTILE)
     found = savings(of, prices=HOSTILE, notes=[HOSTILE], currency="<b>", window_seconds=1.0)
-    text = page(found, {of.owner: f"name: {HOSTILE}\n"}, [curve(of)])
+    text = page(found, {of.owner: f"name: {HOSTILE}\n"}.get, [curve(of)])
     read = Read(text)
     assert len(read.all("script")) == 1
     assert "alert" not in read.texts["script"]
@@ -116,14 +116,14 @@ def test_no_name_becomes_a_tag_or_an_attribute() -> None:
 
 
 def test_the_table_has_headings_for_a_screen_reader_and_words_beside_every_colour() -> None:
-    read = Read(page(savings(account(), account(1.0, 4.0)), {}))
+    read = Read(page(savings(account(), account(1.0, 4.0)), {}.get))
     assert [one["scope"] for one in read.all("th")] == ["col"] * 14 + ["row"] * 2
     assert len(read.all("caption")) == 1
     assert read.all("html") == [{"lang": "en"}]
     assert {row[8] for row in read.rows[1:]} == {"less", "more"}
     assert "prefers-color-scheme:dark" in read.texts["style"]
     assert "@media print" in read.texts["style"]
-    [drawing] = Read(page(savings(account()), {}, [curve(account())])).all("svg")
+    [drawing] = Read(page(savings(account()), {}.get, [curve(account())])).all("svg")
     assert drawing["role"] == "img"
     assert "used" in (drawing["aria-label"] or "")
 
@@ -135,7 +135,7 @@ def test_figures_are_those_of_the_table_to_the_last_digit() -> None:
         account(1.0, None, workload="cache"),
         window_seconds=86_400.0,
     )
-    read = Read(page(found, {}))
+    read = Read(page(found, {}.get))
     shown = [row[:13] for row in read.rows[1:]]
     rows = [cells(one, "EUR") for one in largest_first(found)]
     assert shown == [[getattr(row, name) for name in COLUMNS] for row in rows]
@@ -146,7 +146,7 @@ def test_figures_are_those_of_the_table_to_the_last_digit() -> None:
 
 
 def test_each_number_has_its_formula_one_click_away() -> None:
-    text = page(savings(account()), {})
+    text = page(savings(account()), {}.get)
     for name in ("waste", "applied", "realisable", "lacking"):
         section = text.split(f"id={name}>" if f"id={name}>" in text else f'id="{name}">')[1].split("</section>")[0]
         assert "<details><summary>How this is counted</summary><p>" in section
@@ -158,7 +158,7 @@ def test_however_many_workloads_there_are_the_page_is_small_and_says_what_it_lef
     found = many(number)
     patch = "apiVersion: apps/v1\nkind: Deployment\n" + "spec: something of the usual length\n" * 10
     drawn = [curve(one) for one in found.accounts[:10]]
-    text = page(found, {one.owner: patch for one in found.accounts}, drawn)
+    text = page(found, {one.owner: patch for one in found.accounts}.get, drawn)
     assert len(text.encode()) < MOST_BYTES
     rows = len(Read(text).rows) - 1
     assert (f"The {rows:,} of {number:,} rows with the largest change are shown" in text) == (rows < number)
@@ -167,7 +167,7 @@ def test_however_many_workloads_there_are_the_page_is_small_and_says_what_it_lef
 
 def test_a_link_to_a_patch_leads_to_it() -> None:
     web, db = account(4.0), account(3.0, workload="db")
-    read = Read(page(savings(web, db), {db.owner: "kind: StatefulSet\n"}))
+    read = Read(page(savings(web, db), {db.owner: "kind: StatefulSet\n"}.get))
     assert [row[13].strip() for row in read.rows[1:]] == ["-", "patch"]
     [link] = read.all("a")
     assert link["href"] in [f"#{one['id']}" for one in read.all("details") if "id" in one]
@@ -178,7 +178,7 @@ def test_a_link_to_a_patch_leads_to_it() -> None:
 async def test_a_browser_sorts_and_searches_and_asks_for_nothing(tmp_path: Path) -> None:
     web, db = account(2.0, 0.5), account(1.0, 4.0, Resource.MEMORY, workload="db", usage=None)
     file = tmp_path / "report.html"
-    file.write_text(page(savings(web, db), {web.owner: "kind: Deployment\n"}, [curve(web)]), "utf-8")
+    file.write_text(page(savings(web, db), {web.owner: "kind: Deployment\n"}.get, [curve(web)]), "utf-8")
     rows = "[...document.querySelectorAll('tbody tr')].filter(one => !one.hidden).map(one => one.cells[1].innerText)"
     async with browsing() as browser:
         await browser.open(file.as_uri())
