@@ -7,12 +7,15 @@ actuator has to be small on every node. What is told is each part's matter.
 import json
 import logging
 import sys
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from elastipod.clock import to_rfc3339_micro
-from elastipod.pods import Workload
+
+if TYPE_CHECKING:
+    # Who only tells needs nothing that is built, as where the guard runs.
+    from elastipod.pods import Workload
 
 _FACTS: Final = "facts"
 _CONTAINER: Final = ("namespace", "workload_kind", "workload", "container")
@@ -107,7 +110,7 @@ class WorkloadCounter:
         self._counter, self._most = counter, most
         self._known: set[tuple[str, ...]] = set()
 
-    def count(self, workload: Workload, container: str, *more: str) -> None:
+    def count(self, workload: "Workload", container: str, *more: str) -> None:
         """One more."""
         names = (workload.namespace, workload.kind, workload.name, container)
         if len(self._known) < self._most:
