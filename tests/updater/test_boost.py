@@ -20,6 +20,7 @@ from elastipod.pods import Pod, QosClass
 from elastipod.reasons import Reason
 from tests.updater.build import NOW, advice, amounts, container, facts, limit_range, pod, size
 from tests.updater.world import World
+from updater.admission.settings import AdmissionSettings
 from updater.admission.sizing import Sizing, size_at_creation
 from updater.boost import Boost
 from updater.boosted import MOST_SECONDS, Boosted, boost_text, boosted
@@ -121,6 +122,15 @@ def test_a_boost_stays_within_the_limit_range_and_one_that_the_quota_refuses_is_
     told = msgspec.structs.replace(advice(amounts("600m")), boosts=boosting().boosts)
     made = size_at_creation(STARTING, facts(told), (quota,))
     assert (made.sizes["app"].requests.cpu, made.boosts) == (600, {})
+
+
+def test_no_boost_takes_cpu_above_what_the_administrator_allows_and_none_takes_it_away() -> None:
+    made = size_at_creation(STARTING, facts(boosting()), max_boost_millicores=800)
+    assert made.sizes["app"] == size(amounts("800m", "512Mi"), amounts("1600m", "1Gi"))
+    for most in (400, 500):
+        assert size_at_creation(STARTING, facts(boosting()), max_boost_millicores=most).boosts == {}
+    with pytest.raises(ValueError, match="max_boost_cpu_millicores"):
+        AdmissionSettings(max_boost_cpu_millicores=-1)
 
 
 def test_a_stated_size_is_not_boosted() -> None:

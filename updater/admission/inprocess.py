@@ -48,4 +48,4 @@ class NewPods:
                     log.warning("object left out", resource=resource.plural, error=str(bad))
         review = Review("", "", PODS.plural, namespace=namespace, raw=msgspec.Raw(msgspec.json.encode(pod)))
         new = read_pod(review)
-        return decided(new, fleet)[1]
+        return decided(new, fleet, self._settings)[1]

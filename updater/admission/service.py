@@ -41,10 +41,11 @@ _TOLD: Final = frozenset(
 """Why a pod is not sized that a person can mend: told to whoever creates it."""
 
 
-def decided(new: NewPod, fleet: Fleet) -> tuple[Sizing, list[dict[str, Any]]]:
+def decided(new: NewPod, fleet: Fleet, settings: AdmissionSettings) -> tuple[Sizing, list[dict[str, Any]]]:
     """What a new pod gets, and the JSON Patch that gives it; empty where the pod stays as it is."""
     facts = fleet.facts_of(new.pod)
-    sizing = size_at_creation(new.pod, facts, fleet.quotas(new.pod.namespace))
+    most = settings.max_boost_cpu_millicores or None
+    sizing = size_at_creation(new.pod, facts, fleet.quotas(new.pod.namespace), max_boost_millicores=most)
     if not sizing.sizes:
         return sizing, []
     advised = facts.advice.containers if facts.advice is not None else {}
@@ -132,7 +133,7 @@ class Admission:
         if not self._watching.is_synced():
             return Reason.STALE_DATA, answer(review, Reason.STALE_DATA)
         await self._know_owners(new.pod)
-        sizing, patch = decided(new, self._fleet)
+        sizing, patch = decided(new, self._fleet, self.settings)
         workload = str(self._fleet.workload_of(new.pod))
         if patch:
             log.debug("pod sized", workload=workload)

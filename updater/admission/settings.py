@@ -29,7 +29,12 @@ class AdmissionSettings:
     canary_seconds: float = 60.0
     """How often such a dry run is made."""
 
+    max_boost_cpu_millicores: int = 0
+    """No startup boost takes a container's CPU request above this (as max-allowed-cpu-boost); 0 sets no amount."""
+
     def __post_init__(self) -> None:
+        if self.max_boost_cpu_millicores < 0:
+            raise ValueError("max_boost_cpu_millicores must not be negative")
         for name in ("interval_seconds", "request_seconds", "canary_seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0")

@@ -37,8 +37,13 @@ class Sizing(Struct, frozen=True, gc=False):
     """Containers that get more CPU while the pod starts; it is in their sizes."""
 
 
-def size_at_creation(pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = ()) -> Sizing:
-    """What a new pod gets: all it is advised or stated, or nothing. Asked again about its answer, it adds nothing."""
+def size_at_creation(
+    pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = (), *, max_boost_millicores: int | None = None
+) -> Sizing:
+    """What a new pod gets: all it is advised or stated, or nothing. Asked again about its answer, it adds nothing.
+
+    No boost takes a container's CPU above `max_boost_millicores`.
+    """
     if boosted(pod):
         return Sizing(Reason.DONE)
     pod = _classed(pod)
@@ -58,7 +63,7 @@ def size_at_creation(pod: Pod, facts: Facts, quotas: tuple[Quota, ...] = ()) -> 
     else:
         return Sizing(Reason.QOS_CLASS, message=f"no size keeps the pod {pod.qos_class}")
     sizes = _changed(pod, sized)
-    boosts = _boosts(sized, facts, notes)
+    boosts = _boosts(sized, facts, notes, max_boost_millicores)
     larger = _changed(pod, _with(sized, {name: one.got for name, one in boosts.items()}))
     if boosts and _refusal(pod, larger, facts, quotas) is None:
         return Sizing(Reason.SIZED_AT_CREATION, larger, "", (*dict.fromkeys(notes), Reason.BOOSTED), boosts)
@@ -77,7 +82,7 @@ def _changed(pod: Pod, sized: Pod) -> dict[str, Size]:
     }
 
 
-def _boosts(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Boosted]:
+def _boosts(pod: Pod, facts: Facts, notes: list[Reason], most: int | None) -> dict[str, Boosted]:
     """What containers get beside their sizes while the pod starts; nothing where CPU is stated or not requested."""
     found: dict[str, Boosted] = {}
     for container in pod.sized_containers:
@@ -89,7 +94,8 @@ def _boosts(pod: Pod, facts: Facts, notes: list[Reason]) -> dict[str, Boosted]:
             notes.append(Reason.KEPT_QOS_CLASS)
             continue
         free = ContainerAdvice(NOTHING, NOTHING, NOTHING, moves_limits=boost.moves_limits)
-        got = advised_size(container, free, Resources(boost.of(cpu)), facts.bounds, notes)
+        larger = boost.of(cpu) if most is None else min(boost.of(cpu), most)
+        got = advised_size(container, free, Resources(larger), facts.bounds, notes)
         if got.requests.cpu > cpu:
             found[container.name] = Boosted(had, got, boost.seconds)
     kept = kept_apart(pod, {name: one.got for name, one in found.items()}) if found else {}
