@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from elastipod.clock import to_rfc3339
 from elastipod.pods import Workload
 from elastipod.reasons import Reason
@@ -14,6 +16,7 @@ from recommender.banks import Speaker
 from recommender.estimating import Estimating
 from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimates
+from recommender.histogram import HistogramBank
 from recommender.history import History
 from recommender.ranges import Capped, Resource
 from recommender.stated import Stated
@@ -31,9 +34,14 @@ def explain_container(
         "confidence": round(float(estimates.confidence[row]), 4),
         "last_sample": None if math.isnan(last) else to_rfc3339(last),
         "last_sample_age_seconds": None if math.isnan(last) else round(now - last, 1),
+        "highest": {
+            "cpu_millicores": _highest(history.cpu, row, now, 1000.0),
+            "memory_bytes": _highest(history.memory, row, now, 1.0),
+        },
         "cpu_millicores": _span(estimates.cpu.values[row].tolist(), 1000.0),
         "memory_bytes": _span(estimates.memory.values[row].tolist(), 1.0),
         "oom_kills": evidence.kills,
+        "oom_proven_bytes": math.ceil(evidence.proven_bytes),
         "last_oom_kill": to_rfc3339(evidence.at) if evidence.at else None,
         "oom_floor_bytes": math.ceil(evidence.floor_bytes),
         "recommended": [
@@ -59,29 +67,41 @@ def explain_answers(estimating: Estimating, workload: Workload, row: int) -> dic
     stated = estimating.stated(workload)
     return {
         "estimators": {
-            str(resource): _explain_speaker(stated, estimating.speaker(row, resource), unit)
-            for resource, unit in ((Resource.CPU, 1000.0), (Resource.MEMORY, 1.0))
+            str(resource): _explain_speaker(stated, estimating.speaker(row, resource), resource)
+            for resource in Resource
         },
         "limit_modes": {"cpu": str(stated.limits.cpu), "memory": str(stated.limits.memory)},
     }
 
 
-def _explain_speaker(stated: Stated, speaker: Speaker | None, unit: float) -> dict[str, Any]:
+def _explain_speaker(stated: Stated, speaker: Speaker | None, resource: Resource) -> dict[str, Any]:
     reason = stated.only_histogram or (Reason.TOO_LITTLE_RECORD if speaker is None else speaker.reason)
+    candidate = None if speaker is None else speaker.candidate
+    speaks = Estimator.HISTOGRAM if candidate is None else candidate.estimator
     found = {
-        "speaks": str(Estimator.HISTOGRAM),
+        "speaks": str(speaks),
         "reason": str(reason),
         "why": reason.explanation,
         "changes_with": _CHANGES[reason],
+        "moves_with": _MOVES[speaks] + ("; an OOM kill" if resource is Resource.MEMORY else ""),
     }
+    if candidate is not None:
+        found["how"] = candidate.how
     if speaker is None:
         return found
-    if speaker.candidate is not None:
-        found |= {"speaks": str(speaker.candidate.estimator), "how": speaker.candidate.how}
+    unit = 1000.0 if resource is Resource.CPU else 1.0
     histogram = math.ceil(speaker.histogram * unit) if math.isfinite(speaker.histogram) else None
     return {**found, "histogram_says": histogram, "record_days": round(speaker.record_days, 2)}
 
 
+def _highest(bank: HistogramBank, row: int, now: float, unit: float) -> int | None:
+    """The most that was used, as far back as it counts; the end of its bucket."""
+    [most] = bank.highest(np.array([row]), now, _LEAST_WEIGHT)
+    return math.ceil(most * unit) if math.isfinite(most) else None
+
+
+_LEAST_WEIGHT: Final = 1e-4
+"""A sample of eight days ago weighs more than this, by upstream's half-life of a day."""
 _CHANGES: Final = {
     Reason.ADMITTED: "more harm than the histogram does: then that speaks again",
     Reason.NO_BETTER_ESTIMATOR: "usage under which another reserves less and does no more harm",
@@ -91,6 +111,13 @@ _CHANGES: Final = {
     Reason.SIZED_FOR_LONG: "updateMode InPlace or InPlaceOrRecreate",
 }
 """What would change who speaks."""
+_MOVES: Final = {
+    Estimator.HISTOGRAM: "usage that moves its percentile; what is new counts most, half as much after a half-life",
+    Estimator.PEAKS: "a higher peak at once, a lower one when the window is over",
+    Estimator.QUANTILE: "what models foresee of the next five minutes",
+    Estimator.RUNS: "each sample of a run, and each run that ends",
+}
+"""What would change what is said."""
 
 
 def _span(values: list[float], unit: float) -> dict[str, int | None]:

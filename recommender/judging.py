@@ -21,6 +21,7 @@ from elastipod.reasons import Reason
 from recommender.capping import Hold, Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
+from recommender.dropping import Dropping
 from recommender.estimating import Estimating
 from recommender.estimators.histogram import Estimates
 from recommender.explaining import explain_answers, explain_container
@@ -102,7 +103,7 @@ class Judgement:
             observed_generation=claim.generation or None,
         )
 
-    def explain(self, target: Workload, claims: list[Known], now: float) -> list[dict[str, Any]]:
+    def explain(self, target: Workload, claims: list[Known], dropping: Dropping, now: float) -> list[dict[str, Any]]:
         """What is known and recommended for a workload's containers, and by which way it came about."""
         estimates = self.estimates
         found = []
@@ -111,6 +112,7 @@ class Judgement:
             if row is not None and estimates is not None and row < len(estimates.confidence):
                 capped = [one for known in claims for one in known.containers if one.container == name]
                 facts = explain_container(name, row, self._history, estimates, capped, now)
+                facts["dropped_samples"] = dropping.of(row)
                 found.append({**facts, **explain_answers(self._estimating, target, row)})
         return found
 

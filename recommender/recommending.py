@@ -19,6 +19,7 @@ from elastipod.quantities import Resources
 from recommender.capping import Hold
 from recommender.claims import Claim
 from recommender.clocks import skewed_nodes
+from recommender.dropping import Dropped, Dropping
 from recommender.estimating import Estimating
 from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
@@ -57,6 +58,7 @@ class Recommendations:
         self.members = Membership(self.history)
         self.counts = Counts()
         self.estimating = Estimating(settings, self.history, self.members)
+        self.dropping = Dropping()
         self.judgement = Judgement(settings, self.history, self.members, self.estimating)
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
@@ -245,16 +247,18 @@ class Recommendations:
         amounts = np.array(
             [nan if one.memory_bytes is None else one.memory_bytes for one in samples], dtype=np.float64
         )[picked]
-        node = self.judgement.around.largest_node
+        node, rows, dropping = self.judgement.around.largest_node, self.history.rows_of(places[picked]), self.dropping
         for values, most in ((cores, node.cpu / 1000), (amounts, float(node.memory))):
             if most:
                 is_too_large = values > most * LEEWAY
                 self.counts.implausible += int(is_too_large.sum())
+                dropping.count(Dropped.IMPLAUSIBLE, rows[is_too_large])
                 values[is_too_large] = nan
-        rows = self.history.rows_of(places[picked])
         limits = self.members.limits()[rows]
         self.history.followers.take(rows, amounts, limits[:, 1])
         is_new = self.history.is_new(places[picked], stamps)
+        dropping.count(Dropped.DUPLICATE, rows[~is_new])
+        dropping.count(Dropped.BAD_VALUE, rows[is_new & ~(np.isfinite(cores) & np.isfinite(amounts))])
         self.estimating.speaking.see(rows[is_new], cores[is_new], amounts[is_new], limits[is_new, 0])
         jobs = self.estimating.jobs
         for place in jobs.among(rows).tolist():
@@ -327,6 +331,7 @@ class Recommendations:
                 self.history.forget(key)
                 self._published.forget(row)
                 self.estimating.let_go(row)
+                self.dropping.clear(row)
                 gone.append(key)
         return gone
 
@@ -361,7 +366,7 @@ class Recommendations:
         return {
             "workload": str(workload),
             "autoscalers": keys,
-            "containers": self.judgement.explain(workload, claims, now),
+            "containers": self.judgement.explain(workload, claims, self.dropping, now),
             "problems": [problem for known in claims for problem in known.claim.problems],
             "clocks": {
                 node: round(self.clocks[node])
