@@ -43,6 +43,7 @@ from updater.admission.settings import AdmissionSettings
 log = get_logger(__name__)
 
 _PACE: Final = (
+    "ELASTIPOD_ACCOUNTING_INTERVAL_SECONDS",
     "ELASTIPOD_INTERVAL_SECONDS",
     "ELASTIPOD_METRICS_RESOLUTION_SECONDS",
     "ELASTIPOD_STATUS_INTERVAL_SECONDS",
