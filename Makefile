@@ -46,7 +46,7 @@ quality: setup ## the recommender against other systems on recorded usage, into 
 	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.quality $(or $(TRACES),$(firstword $(wildcard traces ../shared/traces)))
 
 savings: setup ## what recorded jobs and services reserve, three ways, into docs/savings.md (TRACES=folder)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.savings $(or $(TRACES),$(firstword $(wildcard traces ../shared/traces)))
+	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.savings $(or $(TRACES),$(firstword $(wildcard traces ../shared/traces) bench/traces))
 
 vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 (needs qemu; the node also root)
 	@$(BIN)/python -m pytest -m vm tests $(ARGS)
