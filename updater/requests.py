@@ -5,7 +5,7 @@ answer yet. What is wanted, and what follows from an answer, is service.py's and
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -33,7 +33,10 @@ _PUT_BACK_AGAIN_SECONDS: Final = 10.0
 
 
 class Requests:
-    """What is asked of the API server, beside the runs; `handle` is told what became of each request."""
+    """What is asked of the API server, beside the runs.
+
+    `handle` is told what became of each request; `refresh` reads a pod anew.
+    """
 
     def __init__(
         self,
@@ -42,13 +45,14 @@ class Requests:
         settings: UpdaterSettings,
         fleet: Fleet,
         handle: Callable[[Event], None],
+        refresh: Callable[[str], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._settings = settings
         self._fleet = fleet
         self._handle = handle
         self._teller = Teller(connection, clock, lambda: len(self._tasks) > settings.most_requests_at_once)
-        self._sender = Sender(connection, clock, self._teller, fleet.pods.get, settings.most_requests_at_once)
+        self._sender = Sender(connection, clock, self._teller, fleet.pods.get, refresh, settings.most_requests_at_once)
         self._budget = DisruptionBudget(settings.disruption_fraction)
         self._put_back: dict[str, tuple[str, float]] = {}
         self._restarting: dict[str, str] = {}
@@ -104,6 +108,7 @@ class Requests:
         self._put_back.pop(key, None)
         self._restarting.pop(key, None)
         self._teller.forget(uid)
+        self._sender.forget(key)
 
     async def wait(self, seconds: float) -> None:
         """Give the answers a while to come."""

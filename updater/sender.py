@@ -5,7 +5,7 @@ from an answer, is attempts.py's matter.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -51,12 +51,16 @@ class Sender:
         clock: Clock,
         teller: Teller,
         newest: Callable[[str], Pod | None],
+        refresh: Callable[[str], Awaitable[None]],
         most_at_once: int,
     ) -> None:
         self._connection = connection
         self._clock = clock
         self._teller = teller
         self._newest = newest
+        self._refresh = refresh
+        self._outdated: dict[str, str] = {}
+        """By pod, the version that the API server last said is not the newest."""
         self._slots = asyncio.Semaphore(most_at_once)
 
     async def send(self, decided_on: Pod, resize: Resize) -> Event:
@@ -98,13 +102,31 @@ class Sender:
                 patch_type=PatchType.STRATEGIC,
                 subresource="resize",
             )
+            self._outdated.pop(pod.key, None)
             return accepted(pod.key, answer)
+        except Conflict as error:
+            await self._catch_up(pod)
+            return what_it_means(pod, error)
         except KubeError as error:
             event = what_it_means(pod, error)
             log.warning("resize refused", pod=pod.key, reason=getattr(event, "reason", ""), error=str(error))
             return event
         except BadObject as error:
             return Failed(pod.key, Reason.UNREACHABLE, f"the answer can not be read: {error}")
+
+    async def _catch_up(self, pod: Pod) -> None:
+        """A watch is mostly a moment behind; what it does not tell by the second time is read."""
+        if self._outdated.get(pod.key) != pod.resource_version:
+            self._outdated[pod.key] = pod.resource_version
+            return
+        try:
+            await self._refresh(pod.key)
+        except KubeError as error:
+            log.warning("pod not read anew", pod=pod.key, error=str(error))
+
+    def forget(self, key: str) -> None:
+        """The pod is gone."""
+        self._outdated.pop(key, None)
 
 
 class _Container(Struct, frozen=True, gc=False):

@@ -83,8 +83,8 @@ class Updater:
             self.fleet, self._usage, donor_rules(self.settings), Ceiling(may_donate=self.settings.donate)
         )
         self._helping = Helping(self.fleet, self.attempts, self.giving, self._usage, clock, self.settings)
-        self._requests = Requests(connection, clock, self.settings, self.fleet, self.handle)
         self.watching = Watching(connection, clock, self.fleet, self.handle, self.wake.set)
+        self._requests = Requests(connection, clock, self.settings, self.fleet, self.handle, self.watching.refresh_pod)
         self._relapses = Relapses(self._rules.cool_down_seconds)
         self._timers: list[tuple[float, str]] = []
         self._looked_at = float("-inf")

@@ -113,6 +113,10 @@ class Watching:
         """How old the oldest of what matters most is."""
         return max(self._pods.age_seconds(), self._nodes.age_seconds())
 
+    async def refresh_pod(self, key: str) -> None:
+        """Read a pod anew. Raises KubeError."""
+        await self._pods.refresh(key)
+
     def pod_changed(self, key: str, old: Pod | None, new: Pod | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):
             self._handle(Gone(key, old.uid))

@@ -8,7 +8,7 @@ Recipe: client-go's reflector, less its bugs' cost (one list per 410, backoff wi
 import gc
 import random
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from typing import Final, Generic, TypeVar
 
 from elastipod.backoff import Backoff
@@ -167,14 +167,35 @@ class Reflector(Generic[T]):
             return
         if isinstance(event, WatchError):
             raise status_error(RawStatus(500, event.status))
-        key, version, _ = event.seen
         if event.type == "DELETED":
+            self._forget(event.seen.key)
+        elif event.type in ("ADDED", "MODIFIED"):
+            self._renew(event.seen)
+        self._heard(event.seen.version)
+
+    async def refresh(self, key: str) -> None:
+        """Read one object anew, where the watch seems to have kept back what became of it. Raises KubeError."""
+        namespace, _, name = key.rpartition("/")
+        selector = f"metadata.name={name}"
+        found = [
+            raw
+            async for page in list_pages(
+                self._connection, self._resource, namespace=namespace or None, field_selector=selector
+            )
+            for raw in page.items
+        ]
+        for raw in found:
+            with suppress(BadObject):
+                self._renew(self._decoder.seen(raw))
+        if not found:
             self._forget(key)
-        elif event.type in ("ADDED", "MODIFIED") and _number(version) >= _number(self._versions.get(key, "")):
-            row = self._row(event.seen)
+
+    def _renew(self, seen: Seen) -> None:
+        """What is known of an object, unless that is newer."""
+        if _number(seen.version) >= _number(self._versions.get(seen.key, "")):
+            row = self._row(seen)
             if row is not None:
-                self._put(key, version, row)
-        self._heard(version)
+                self._put(seen.key, seen.version, row)
 
     def _heard(self, version: str) -> None:
         self._heard_at = self._clock.monotonic()

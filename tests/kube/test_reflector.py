@@ -105,6 +105,13 @@ async def test_pages_are_read_to_their_end_and_watched_from_the_lists_version() 
     assert seen.server.calls == ["list", "listX", "watch5"]
 
 
+async def test_an_object_that_is_read_anew_is_taken_where_it_is_newer_and_forgotten_where_it_is_gone() -> None:
+    seen = await Observed([_page(5, _pod("a", 3)), _page(6, _pod("a", 2)), _page(7, _pod("a", 4)), _page(8)], []).run()
+    for _ in range(3):
+        await seen.reflector.refresh("d/a")
+    assert seen.changes == [("d/a", "new"), ("d/a", "changed"), ("d/a", "gone")]
+
+
 @pytest.mark.parametrize("as_event", [True, False])
 async def test_after_410_one_list_is_compared_and_only_changes_are_told_f5_r48(as_event: bool) -> None:
     gone: Any = _event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}) if as_event else Gone(410, "", "")

@@ -224,6 +224,26 @@ async def test_after_a_conflict_it_is_planned_again_on_the_newer_pod() -> None:
         assert (len(world.connection.resizes), outcome(world)) == (2, "Done Done")
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_pod_whose_change_the_watch_never_told_is_read_anew(is_gone: bool) -> None:
+    async with World() as world:
+        await world.node()
+        await world.pod("web-a", await world.deployment())
+        await world.run()
+        world.connection.lost_events = 1
+        if is_gone:
+            await world.delete("web-a")
+            world.connection.failures = [Conflict(409, "Conflict", "the object has been modified")] * 2
+        else:
+            await world.status("web-a", {"message": "as it was"})
+        await world.autoscaler(cpu="1")
+        await world.run(3)
+        if is_gone:
+            assert world.updater.explain("default/web-a") is None
+        else:
+            assert (len(world.connection.resizes), outcome(world)) == (3, "Done Done")
+
+
 async def test_a_resize_that_is_in_force_before_its_answer_comes_is_done() -> None:
     async with World() as world:
         await world.node()
