@@ -1,6 +1,7 @@
 """What is not seen, or not seen well: one resource of two, runs that are over too soon, clocks that are off."""
 
 import math
+import time
 from typing import Any
 
 import pytest
@@ -173,24 +174,29 @@ def test_samples_of_a_node_whose_clock_is_off_count_by_when_they_arrive_r74() ->
     assert known.explain(JOB, START + 180)["clocks"] == {"a": 3900}
 
 
-def test_advice_that_did_not_change_is_not_written_again_whatever_its_number_r71() -> None:
-    known = Recommendations(RecommenderSettings())
-    targets = [Workload("ns", "StatefulSet", f"w{number}") for number in range(5000)]
-    for number, target in enumerate(targets):
-        known.set_claim(f"ns/v{number}", Claim("ns", f"v{number}", f"u{number}", 1, "elastipod", target))
-        known.loaded(f"ns/v{number}", {}, {})
-        shown = (Container("app", requests=Resources(100, GI), is_running=True),)
-        owner = OwnerReference("StatefulSet", target.name, f"o{number}")
-        known.members.set_pod(
-            f"ns/p{number}", Pod("ns", f"p{number}", f"p{number}", phase="Running", owner=owner, containers=shown)
-        )
+class Fleet:
+    """So many workloads of one pod, each with a claim of its own."""
 
-    def learn(at: float) -> None:
-        known.learn([UsageSample("ns", f"p{number}", "app", at, 0.1, 1e8) for number in range(5000)], at)
+    def __init__(self, count: int) -> None:
+        self.known = known = Recommendations(RecommenderSettings())
+        self.count = count
+        for number in range(count):
+            target = Workload("ns", "StatefulSet", f"w{number}")
+            known.set_claim(f"ns/v{number}", Claim("ns", f"v{number}", f"u{number}", 1, "elastipod", target))
+            known.loaded(f"ns/v{number}", {}, {})
+            shown = (Container("app", requests=Resources(100, GI), is_running=True),)
+            owner = OwnerReference("StatefulSet", target.name, f"o{number}")
+            known.members.set_pod(
+                f"ns/p{number}", Pod("ns", f"p{number}", f"p{number}", phase="Running", owner=owner, containers=shown)
+            )
 
-    def tick(at: float) -> int:
-        learn(at)
-        written = 0
+    def learn(self, at: float, cores: float = 0.1) -> None:
+        self.known.learn([UsageSample("ns", f"p{number}", "app", at, cores, 1e8) for number in range(self.count)], at)
+
+    def tick(self, at: float, cores: float = 0.1) -> int:
+        """A run over all of them: how many statuses are written."""
+        known, written = self.known, 0
+        self.learn(at, cores)
         for key in known.decide(at):
             status = known.status(key, at)
             if known.is_worth_writing(key, status, is_first=False):
@@ -199,10 +205,28 @@ def test_advice_that_did_not_change_is_not_written_again_whatever_its_number_r71
             known.settled(key)
         return written
 
+
+def test_advice_that_did_not_change_is_not_written_again_whatever_its_number_r71() -> None:
+    fleet = Fleet(5000)
     # Bounds draw near to the target in the first minutes.
     for minute in range(15):
-        learn(START + minute * 60)
-    assert [tick(START + minute * 60) for minute in range(15, 19)] == [5000, 0, 0, 0]
+        fleet.learn(START + minute * 60)
+    assert [fleet.tick(START + minute * 60) for minute in range(15, 19)] == [5000, 0, 0, 0]
+
+
+def test_a_run_in_which_all_advice_changes_takes_time_as_there_are_workloads_r71() -> None:
+    fleets = {count: Fleet(count) for count in (500, 5000)}
+
+    def seconds(fleet: Fleet, minute: int) -> float:
+        begun = time.process_time()
+        # Twice as much each time, so that each status has to be written.
+        assert fleet.tick(START + minute * 60, 0.1 * 2**minute) == fleet.count
+        return time.process_time() - begun
+
+    # The least of several, taken in turns, of our own time: whatever else the machine does strikes both alike.
+    rounds = [(seconds(fleets[500], minute), seconds(fleets[5000], minute)) for minute in range(3)]
+    few, many = (min(those) for those in zip(*rounds, strict=True))
+    assert many < 15 * few
 
 
 async def test_how_long_advice_waits_to_be_written_is_measured_r71() -> None:
