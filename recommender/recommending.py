@@ -204,16 +204,17 @@ class Recommendations:
             return None
         is_replayed = settings.estimator == "Auto" and bool(self.members.policies(target.namespace))
         unknown: dict[str, Unknown] = {}
+        is_waited_for = False
         for name in shown:
             row = self.history.row(ContainerKey(target, name))
             first, last = (math.nan, math.nan) if row is None else self.history.heard_between(row)
-            if math.isnan(last):
-                unknown[name] = Unknown(now)
-            elif is_replayed or now - last > _STALE_SECONDS or last - first < settings.confidence_interval_seconds:
-                unknown[name] = Unknown(now, first, last)
+            is_short = not last - first >= settings.confidence_interval_seconds or now - last > _STALE_SECONDS
+            is_waited_for |= is_short
+            if is_short or is_replayed:
+                unknown[name] = Unknown(now) if math.isnan(last) else Unknown(now, first, last)
         pods = {pod.name: pod.uid for pod in self.members.pods(target) if not pod.is_terminal}
         asked = {name: one.requests for name, one in shown.items() if one}
-        return HistoryRequest(target, unknown, pods, asked, is_replayed)
+        return HistoryRequest(target, unknown, pods, asked, is_waited_for, is_replayed)
 
     def fill(self, key: ContainerKey, found: ContainerHistory) -> None:
         """Know what was found of times that nothing was known of."""

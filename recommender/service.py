@@ -252,7 +252,7 @@ class Recommender:
             elif request is not None:
                 self._unasked.discard(target)
                 fetching.want(request)
-                if request.containers:
+                if request.is_waited_for:
                     judgement.fetching.add(target)
                     known.mark(known.claims_of(target))
         found, fetching.found = fetching.found, {}
@@ -261,7 +261,7 @@ class Recommender:
         for key, history in found.items():
             known.fill(key, history)
         self._saving.want(found)
-        settled, fetching.settled = fetching.settled, set()
+        settled, fetching.settled = fetching.settled & judgement.fetching, set()
         judgement.fetching -= settled
         judgement.fetching_problem, judgement.past_lacks = fetching.problem, fetching.problems
         for target in judgement.fetching if bool(told) != bool(fetching.problem) else settled:

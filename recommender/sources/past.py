@@ -31,6 +31,8 @@ class HistoryRequest:
     """UIDs of its living pods, by their names."""
     requests: dict[str, Resources] = field(default_factory=dict)
     """What its containers ask for: amounts that have nothing to do with it are of another unit."""
+    is_waited_for: bool = True
+    """Whether too little is known without it."""
     is_replayed: bool = False
     """Whether the use of each step is wanted, and not only what all of it comes to."""
 

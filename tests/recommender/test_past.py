@@ -168,7 +168,7 @@ async def test_after_a_start_with_a_kept_past_the_best_estimator_speaks_within_m
         await world.pod("web-a", await world.deployment(), cpu="1", memory="512Mi", memory_limit="1Gi")
         await world.autoscaler(updatePolicy={"updateMode": "InPlaceOrRecreate"})
         await state(world)
-        for _ in range(6):
+        for _ in range(9):
             await world.run(cpu=0.3, memory=200 * MI)
         assert source.asked[0].is_replayed
         told = explained(world)["estimators"]["memory"]
@@ -176,6 +176,30 @@ async def test_after_a_start_with_a_kept_past_the_best_estimator_speaks_within_m
         target = await world.target()
         assert parse_memory(str(target["memory"])) == 204 * MI
         assert parse_cpu(str(target["cpu"])) == 315
+
+
+async def test_a_past_that_is_only_replayed_keeps_nobody_waiting_after_a_restart() -> None:
+    source = Source()
+    async with World(past=source, confidence_interval_seconds=300.0) as world:
+        await world.node(cpu="8", memory="32Gi")
+        await world.pod("web-a", await world.deployment(), cpu="1", memory="512Mi", memory_limit="1Gi")
+        await world.autoscaler(updatePolicy={"updateMode": "InPlaceOrRecreate"})
+        await state(world)
+        for _ in range(8):
+            await world.run(cpu=0.3, memory=200 * MI)
+        await world.recommender.save()
+        source.steps[WEB] = steady(1.5, cores=0.3, ends_at=world.clock.now())
+        await world.restart()
+        before = world.connection.writes.count("patch verticalpodautoscalers")
+        for _ in range(2):
+            await world.run(cpu=0.3, memory=200 * MI)
+            assert "FetchingHistory" not in await world.conditions()
+        assert [(one.is_waited_for, one.is_replayed) for one in source.asked] == [(True, True), (False, True)]
+        assert world.connection.writes.count("patch verticalpodautoscalers") == before
+        # Each row has its turn every five minutes.
+        for _ in range(7):
+            await world.run(cpu=0.3, memory=200 * MI)
+        assert explained(world)["estimators"]["memory"]["speaks"] == "peaks"
 
 
 async def test_where_nobody_wants_the_best_estimator_no_steps_are_asked_for() -> None:
