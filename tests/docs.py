@@ -1,4 +1,4 @@
-"""Writes what docs and chart say of settings, metrics and reasons from the code; with --check, says what is old.
+"""Writes what docs and chart say of settings, metrics, alerts and reasons from the code; --check says what is old.
 
 python -m tests.docs [--check]
 """
@@ -16,6 +16,7 @@ from elastipod.settings import help_texts
 from recommender.settings import RecommenderSettings
 from tests import metricspage
 from tests.charts.pages import pages
+from tests.dashboards import page as dashboards
 from updater.admission.settings import AdmissionSettings
 from updater.settings import UpdaterSettings
 
@@ -73,6 +74,7 @@ def main() -> int:
         PAGE: settings_page(),
         metricspage.PAGE: metricspage.page(),
         OPERATING: operating_page(OPERATING.read_text("utf-8")),
+        dashboards.PAGE: dashboards.dashboards_page(dashboards.PAGE.read_text("utf-8")),
         **pages(),
     }
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]

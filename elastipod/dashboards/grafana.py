@@ -23,7 +23,7 @@ _DRAWN: Final[dict[Kind, Json]] = {
         "graphMode": "none",
         "textMode": "value_and_name",
     },
-    Kind.TABLE: {"showHeader": True},
+    Kind.TABLE: {"showHeader": True, "cellHeight": "sm"},
 }
 
 

@@ -11,8 +11,7 @@ _RATE: Final = "$__rate_interval"
 
 def _rate(metric: str, by: tuple[str, ...] = (), legend: str = "") -> Query:
     """A counter's growth by the second, named by its label."""
-    named = legend or (f"{{{{{by[0]}}}}}" if by else metric.removeprefix("elastipod_").removesuffix("_total"))
-    return Query(counted(metric, CLUSTER, by, over=_RATE), named)
+    return Query(counted(metric, CLUSTER, by, over=_RATE), legend or f"{{{{{by[0]}}}}}")
 
 
 def _gauge(metric: str, by: tuple[str, ...] = (), legend: str = "") -> Query:
@@ -102,7 +101,7 @@ def _recommender() -> Iterator[Panel]:
         "OOM kills",
         "OOM kills taken as evidence.",
         Unit.PER_SECOND,
-        (_rate("elastipod_recommender_oom_kills_total"),),
+        (_rate("elastipod_recommender_oom_kills_total", legend="kills"),),
     )
     yield Panel(
         "Containers without series",
@@ -180,7 +179,7 @@ def _actuators() -> Iterator[Panel]:
         "Memory spikes",
         "Spikes on all nodes by what became of them.",
         Unit.PER_SECOND,
-        (_rate("elastipod_holds_total", ("result",)), _rate("elastipod_raises_total")),
+        (_rate("elastipod_holds_total", ("result",)), _rate("elastipod_raises_total", legend="limits raised")),
     )
     yield Panel(
         "Time of a spike",

@@ -27,6 +27,8 @@ _REALISABLE: Final = (
     "affinities, budgets and both resources respected. The only number that lowers a bill. It is the whole cluster's, "
     "whatever is chosen above."
 )
+_TEN: Final = 11
+"""As high as ten lines are."""
 _A_MONTH: Final = f"Money for a month of {_MONTH} hours."
 _NUMBERS: Final = (
     ("Waste", "waste", _WASTE),
@@ -102,10 +104,10 @@ def _largest() -> Iterator[Panel]:
     for title, metric, description in (("Most waste", "waste", _WASTE), ("Most lacking", "lacking", _LACKING)):
         what = f"The ten workloads with the most. {description}"
         cost = f"topk(10, {_cost(metric, BY_WORKLOAD)} > 0)"
-        yield Panel(f"{title}, money", f"{what} {_A_MONTH}", Unit.MONEY, (Query(cost),), Kind.TABLE, 24)
+        yield Panel(f"{title}, money", f"{what} {_A_MONTH}", Unit.MONEY, (Query(cost),), Kind.TABLE, 24, _TEN)
         for resource, named, unit in RESOURCES:
             most = f"topk(10, {_amount(metric, resource, BY_WORKLOAD)} > 0)"
-            yield Panel(f"{title}, {named}", what, unit, (Query(most),), Kind.TABLE)
+            yield Panel(f"{title}, {named}", what, unit, (Query(most),), Kind.TABLE, 12, _TEN)
 
 
 def _prices() -> Iterator[Panel]:

@@ -54,8 +54,7 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
         "Waste is reserved above what is recommended, lacking is recommended above what is reserved, of all pods.",
         unit,
         tuple(
-            Query(once(f"elastipod_workload_{metric}", where) + " > 0", f"{_NAMED}: {metric}")
-            for metric in ("waste", "lacking")
+            Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric}") for metric in ("waste", "lacking")
         ),
     )
 

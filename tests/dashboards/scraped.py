@@ -20,7 +20,7 @@ import yaml
 from elastipod.cli.demo.manifests import autoscaler, container, deployment, job
 from elastipod.cli.running import Wanted, running_cluster
 from elastipod.clock import SystemClock
-from elastipod.kube.connection import Connection
+from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.leadership import ADDRESS_ANNOTATION
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, LEASES, ResourceType
 from tests.recommender.prometheus.server import running
@@ -54,13 +54,20 @@ class Scraped:
 
     def value(self, expression: str) -> float:
         """The value at the end of an expression's only series."""
-        [one] = _ask(self.url, "query", expression, time=self.until)
+        [one] = self.instant(expression)
         return float(one["value"][1])
+
+    def instant(self, expression: str) -> list[Json]:
+        """The series at the end, each with labels and a value."""
+        return _ask(self.url, "query", expression, time=self.until)
+
+    def curves(self, expression: str) -> list[Json]:
+        """The series over the whole time, each with labels and values."""
+        return _ask(self.url, "query_range", expression, start=self.since, end=self.until + 1.0, step=1.0)
 
     def values(self, expression: str) -> list[float]:
         """Every value of every series over the whole time."""
-        found = _ask(self.url, "query_range", expression, start=self.since, end=self.until + 1.0, step=1.0)
-        return [float(value) for one in found for _, value in one["values"]]
+        return [float(value) for one in self.curves(expression) for _, value in one["values"]]
 
 
 def _ask(url: str, kind: str, expression: str, **when: float) -> list[Json]:
@@ -75,31 +82,27 @@ def _ask(url: str, kind: str, expression: str, **when: float) -> list[Json]:
 
 
 @contextmanager
-def scraped(place: Path, wanted: list[str]) -> Iterator[Scraped]:
-    """A play that lasts until each of the wanted expressions has a value, or for as long as one may last."""
+def scraped(place: Path, wanted: list[str], *, least_seconds: float = 0.0) -> Iterator[Scraped]:
+    """A play that lasts until each of the wanted expressions has had a value, or for as long as one may last."""
     targets = place / "targets.json"
+    with running(place, config=config(targets, "elastipod", "again")) as url:
+        yield asyncio.run(_play(place / "cluster", targets, url, wanted, least_seconds))
+
+
+def config(targets: Path, *scrapers: str) -> str:
+    """A Prometheus' configuration: each scraper reads what the file lists, every second."""
     targets.write_text("[]")
     files = [{"files": [str(targets)], "refresh_interval": "1s"}]
     jobs = [
-        {
-            "job_name": name,
-            "honor_labels": True,
-            "scrape_interval": "1s",
-            "scrape_timeout": "1s",
-            "file_sd_configs": files,
-        }
-        for name in ("elastipod", "again")
+        {"job_name": one, "honor_labels": True, "scrape_timeout": "1s", "file_sd_configs": files} for one in scrapers
     ]
-    config = yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
-    with running(place, config=config) as url:
-        yield asyncio.run(_play(place / "cluster", targets, url, wanted))
+    return yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
 
 
-async def _play(folder: Path, targets: Path, url: str, wanted: list[str]) -> Scraped:
-    """Runs the cluster until there was all, or the time is up."""
+async def _play(folder: Path, targets: Path, url: str, wanted: list[str], least_seconds: float) -> Scraped:
+    """Runs the cluster; in the middle of a long play the wide service is let shrink."""
     clock = SystemClock()
-    since, missing = clock.now(), list(wanted)
-    until = clock.monotonic() + LONGEST_SECONDS
+    since, began, missing, is_off = clock.now(), clock.monotonic(), list(wanted), True
     chosen = Wanted(
         "boards",
         str(folder),
@@ -115,8 +118,11 @@ async def _play(folder: Path, targets: Path, url: str, wanted: list[str]) -> Scr
         connection = cluster.connection()
         try:
             await _load(connection)
-            while missing and clock.monotonic() < until:
-                targets.write_text(json.dumps(await _targets(connection)))
+            while (gone := clock.monotonic() - began) < least_seconds or (missing and gone < LONGEST_SECONDS):
+                if is_off and 0.0 < 0.5 * least_seconds < gone:
+                    await connection.patch(AUTOSCALERS, "default", "wide", _IN_PLACE, patch_type=PatchType.MERGE)
+                    is_off = False
+                targets.write_text(json.dumps(await serving_parts(connection)))
                 await clock.sleep(1.0)
                 missing = [one for one in missing if not await asyncio.to_thread(_ask, url, "query", one)]
             return Scraped(url, since, clock.now())
@@ -156,9 +162,10 @@ async def _load(connection: Connection) -> None:
 
 
 _OFF: Final = {"updateMode": "Off"}
+_IN_PLACE: Final = b'{"spec": {"updatePolicy": {"updateMode": "InPlace"}}}'
 
 
-async def _targets(connection: Connection) -> list[Json]:
+async def serving_parts(connection: Connection) -> list[Json]:
     """Where the parts serve, with the labels that the chart's monitors give."""
     leases = json.loads(await connection.list(LEASES))["items"]
     found = [

@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from elastipod.dashboards.boards import BOARDS
+from recommender.prices import HOURS_A_MONTH
 from tests.dashboards.asked import asked
 
 pytestmark = pytest.mark.promserver
@@ -72,7 +73,7 @@ def test_currencies_are_not_added_up(shows: Callable[..., None]) -> None:
     told = {f'{cost}"USD",cluster="east"}}': "1x60", f'{cost}"EUR",cluster="west"}}': "2x60"}
     expression = EXPRESSIONS["savings", "Waste"]
     shows(told, f"count({expression})", 2)
-    shows(told, expression, 730, cluster="east")
+    shows(told, expression, HOURS_A_MONTH, cluster="east")
 
 
 def test_what_two_scrapes_counted_grew_once(shows: Callable[..., None]) -> None:

@@ -9,13 +9,28 @@ import yaml
 
 from elastipod.dashboards.boards import BOARDS, files
 from elastipod.dashboards.rules import GROUPS
-from tests.dashboards.published import KUBELETS, published
+from tests.metricspage import families
 
+KUBELETS = {
+    "container_cpu_cfs_periods_total",
+    "container_cpu_cfs_throttled_periods_total",
+    "container_start_time_seconds",
+}
+"""Of the kubelets' cAdvisor; of others nothing is asked for."""
 _RECORDED = {one.name for group in GROUPS for one in group.recorded}
 _WORDS = {
     *("abs", "absent", "and", "by", "count", "group", "histogram_quantile", "max", "max_over_time", "min", "offset"),
     *("on", "or", "rate", "sum", "time", "topk", "unless"),
 }
+
+
+def published() -> set[str]:
+    """The names of all series that the parts tell."""
+    told = [family for section in families().values() for family in section]
+    plain = {one.name for one in told if one.kind != "histogram"}
+    return plain | {
+        f"{one.name}_{part}" for one in told if one.kind == "histogram" for part in ("bucket", "count", "sum")
+    }
 
 
 def expressions() -> Iterator[tuple[str, str]]:

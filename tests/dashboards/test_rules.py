@@ -110,6 +110,7 @@ def test_a_resize_that_waits_alarms_after_an_hour_and_not_for_one_scrape(firing:
 def test_a_source_that_tells_nothing_is_lost_after_ten_minutes(firing: Callable[..., None]) -> None:
     firing({AGE: "30x10 60+60x60"}, "ElastipodSourceLost", {15: 0, 35: 1})
     firing({AGE: "30x10 900 30x60"}, "ElastipodSourceLost", {11: 0, 16: 0})
+    firing({AGE: "500x60"}, "ElastipodSourceLost", {50: 0})
 
 
 @pytest.mark.parametrize("part", ["recommender", "updater"])

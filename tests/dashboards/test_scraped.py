@@ -8,6 +8,7 @@ import pytest
 
 from elastipod.dashboards.boards import BOARDS
 from elastipod.dashboards.panels import Board, Panel, Unit
+from recommender.prices import ON_DEMAND
 from tests.dashboards.asked import asked
 from tests.dashboards.scraped import Scraped, scraped
 
@@ -18,8 +19,8 @@ _NOT_HERE: Final = ("container_", "elastipod_admission")
 _MOST: Final = {
     Unit.CORES: 4.0,
     Unit.BYTES: 8 * 1024.0**3,
-    Unit.MONEY: 4 * 730 * 0.031611 + 8 * 730 * 0.004237,
-    Unit.PRICE: 0.04,
+    Unit.MONEY: ON_DEMAND.per_month(4, 8 * 1024**3),
+    Unit.PRICE: ON_DEMAND.core_hour,
     Unit.COUNT: 10_000.0,
     Unit.DAYS: 0.1,
     Unit.SECONDS: 300.0,
@@ -77,8 +78,7 @@ def test_what_two_scrapers_see_counts_once(prometheus: Scraped) -> None:
 def test_money_is_cores_and_memory_at_their_price_for_a_month(prometheus: Scraped) -> None:
     panels = {panel.title: asked(panel.queries[0].expression) for _, panel in PANELS}
     cores, memory = prometheus.value(panels["Waste, CPU"]), prometheus.value(panels["Waste, memory"])
-    month = 730 * (cores * 0.031611 + memory / 1024**3 * 0.004237)
-    assert prometheus.value(panels["Waste"]) == pytest.approx(month)
+    assert prometheus.value(panels["Waste"]) == pytest.approx(ON_DEMAND.per_month(cores, memory))
 
 
 def test_what_is_chosen_is_what_is_shown(prometheus: Scraped) -> None:
