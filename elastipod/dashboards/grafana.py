@@ -12,6 +12,21 @@ Json = dict[str, Any]
 _SCHEMA: Final = 39
 _COLUMNS: Final = 24
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+_LABEL_VALUES: Final = 1
+"""What a variable asks for, in the words of Grafana's Prometheus data source."""
+_LINK: Final = {
+    "type": "dashboards",
+    "title": "elastipod",
+    "tags": ["elastipod"],
+    "icon": "external link",
+    "tooltip": "",
+    "url": "",
+    "asDropdown": True,
+    "targetBlank": False,
+    "includeVars": True,
+    "keepTime": True,
+}
+"""To the other boards, with what is chosen."""
 _DRAWN: Final[dict[Kind, Json]] = {
     Kind.CURVES: {
         "legend": {"displayMode": "table", "placement": "bottom", "showLegend": True, "calcs": ["lastNotNull", "max"]},
@@ -38,14 +53,12 @@ def dashboard(board: Board) -> Json:
         "version": 1,
         "editable": True,
         "graphTooltip": 1,
-        "timezone": "",
+        "timezone": "browser",
         "time": {"from": "now-24h", "to": "now"},
         "refresh": "1m",
         "annotations": {"list": [_annotation(one) for one in board.annotations]},
         "templating": {"list": [_datasource(), *(_variable(one) for one in board.variables)]},
-        "links": [
-            {"type": "dashboards", "tags": ["elastipod"], "title": "elastipod", "includeVars": True, "keepTime": True}
-        ],
+        "links": [_LINK],
         "panels": _placed(board.rows),
     }
 
@@ -93,9 +106,10 @@ def _panel(panel: Panel) -> Json:
     }
     if is_table:
         # A column for each label, and one for the value.
+        named = {"Value": panel.title}
         found["transformations"] = [
-            {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": {"Value": panel.title}}},
-            {"id": "sortBy", "options": {"sort": [{"field": panel.title, "desc": True}]}},
+            {"id": "organize", "options": {"excludeByName": {"Time": True}, "indexByName": {}, "renameByName": named}},
+            {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": panel.title, "desc": True}]}},
         ]
     return found
 
@@ -120,7 +134,7 @@ def _variable(variable: Variable) -> Json:
         "label": variable.label,
         "type": "query",
         "datasource": _SOURCE,
-        "query": {"query": query, "refId": f"variable-{variable.name}"},
+        "query": {"qryType": _LABEL_VALUES, "query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
         "definition": query,
         "refresh": 2,
         "sort": 1,
