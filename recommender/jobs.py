@@ -68,16 +68,17 @@ class _Job:
         self._step_seconds = step_seconds
         self._earlier: deque[Usage] = deque(maxlen=MOST_RUNS)
         self._known: EarlierRuns | None = None
-        self._looked_at: float | None = None
+        self._looked_at = -np.inf
+        self._is_at_rest = False
+        """Whether nothing has come to be known since the last look."""
 
     def look(self, histogram: float, floor: float, now: float) -> None:
         """Score what was in force, and see what is wanted now and whether it may be told."""
-        elapsed = (
-            self._step_seconds
-            if self._looked_at is None
-            else min(now - self._looked_at, _INTERVALS * self._step_seconds)
-        )
-        self._looked_at = now
+        if self._is_at_rest and not self.running and not self.killed_bytes:
+            self.histogram = histogram
+            return
+        elapsed = min(now - self._looked_at, _INTERVALS * self._step_seconds)
+        self._looked_at, self._is_at_rest = now, not self.running
         heard = [run.used[-1] for run in self.running.values() if run.heard_at == now]
         heard, self.killed_bytes = heard + self.killed_bytes, []
         if heard:
