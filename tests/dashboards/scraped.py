@@ -9,8 +9,8 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +18,12 @@ from typing import Any, Final
 import yaml
 
 from elastipod.cli.demo.manifests import autoscaler, container, deployment, job
-from elastipod.cli.running import Wanted, running_cluster
+from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import SystemClock
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.leadership import ADDRESS_ANNOTATION
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, LEASES, ResourceType
+from tests.dashboards.webhook import asked_webhook
 from tests.recommender.prometheus.server import running
 
 Json = dict[str, Any]
@@ -86,7 +87,7 @@ def scraped(place: Path, wanted: list[str], *, least_seconds: float = 0.0) -> It
     """A play that lasts until each of the wanted expressions has had a value, or for as long as one may last."""
     targets = place / "targets.json"
     with running(place, config=config(targets, "elastipod", "again")) as url:
-        yield asyncio.run(_play(place / "cluster", targets, url, wanted, least_seconds))
+        yield asyncio.run(_play(place, targets, url, wanted, least_seconds))
 
 
 def config(targets: Path, *scrapers: str) -> str:
@@ -99,13 +100,13 @@ def config(targets: Path, *scrapers: str) -> str:
     return yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
 
 
-async def _play(folder: Path, targets: Path, url: str, wanted: list[str], least_seconds: float) -> Scraped:
+async def _play(place: Path, targets: Path, url: str, wanted: list[str], least_seconds: float) -> Scraped:
     """Runs the cluster; in the middle of a long play the wide service is let shrink."""
     clock = SystemClock()
     since, began, missing, is_off = clock.now(), clock.monotonic(), list(wanted), True
     chosen = Wanted(
         "boards",
-        str(folder),
+        str(place / "cluster"),
         simulated=True,
         nodes=2,
         cpu_millicores=2000,
@@ -115,19 +116,27 @@ async def _play(folder: Path, targets: Path, url: str, wanted: list[str], least_
     )
     async with running_cluster(chosen) as cluster:
         cluster.start_parts(_HURRIED)
-        connection = cluster.connection()
-        try:
+        async with _connected(cluster) as connection, asked_webhook(place / "tls", connection) as webhook:
             await _load(connection)
             while (gone := clock.monotonic() - began) < least_seconds or (missing and gone < LONGEST_SECONDS):
                 if is_off and 0.0 < 0.5 * least_seconds < gone:
                     await connection.patch(AUTOSCALERS, "default", "wide", _IN_PLACE, patch_type=PatchType.MERGE)
                     is_off = False
-                targets.write_text(json.dumps(await serving_parts(connection)))
+                targets.write_text(json.dumps([*await serving_parts(connection), {"targets": [webhook.metrics]}]))
+                await webhook.ask()
                 await clock.sleep(1.0)
                 missing = [one for one in missing if not await asyncio.to_thread(_ask, url, "query", one)]
             return Scraped(url, since, clock.now())
-        finally:
-            await connection.close()
+
+
+@asynccontextmanager
+async def _connected(cluster: RunningCluster) -> AsyncIterator[Connection]:
+    """A way to its API server, for as long as it is needed."""
+    connection = cluster.connection()
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
 async def _load(connection: Connection) -> None:

@@ -17,9 +17,8 @@ EXPRESSIONS: Final = {
 }
 WASTE: Final = EXPRESSIONS["savings", "Waste, CPU"]
 HOLDS: Final = EXPRESSIONS["workload", "Memory spikes"]
-RESIZED: Final = next(
-    one.expression for board in BOARDS for one in board.annotations if (board.name, one.name) == ("workload", "Resized")
-)
+MARKS: Final = {one.name: one.expression for board in BOARDS for one in board.annotations}
+RESIZED, STARTED = MARKS["Resized"], MARKS["Started"]
 
 
 def waste(**more: str) -> str:
@@ -98,3 +97,28 @@ def test_a_resize_is_where_the_mean_pod_requests_otherwise_and_not_where_there_a
     shows({pods: "2x60", requests: "1x60"}, RESIZED, None)
     shows({pods: "2x29 2x30", requests: "1x29 0.5x30"}, RESIZED, 0.25)
     shows({pods: "2x29 4x30", requests: "1x29 2x30"}, RESIZED, None)
+
+
+def test_throttling_is_the_share_of_periods_of_the_workloads_own_pods(shows: Callable[..., None]) -> None:
+    def periods(name: str, pod: str, job: str = "kubelet") -> str:
+        labels = f'namespace="shop",pod="{pod}",container="app",job="{job}"'
+        return f"container_cpu_cfs_{name}_total{{{labels}}}"
+
+    told = {
+        periods("periods", "web-5d4f8c7b9d-abcde"): "0+600x60",
+        periods("periods", "web-5d4f8c7b9d-abcde", "again"): "0+600x60",
+        periods("throttled_periods", "web-5d4f8c7b9d-abcde"): "0+150x60",
+        periods("periods", "api-0"): "0+600x60",
+        periods("throttled_periods", "api-0"): "0+600x60",
+    }
+    throttled = EXPRESSIONS["workload", "Throttled"]
+    shows(told, throttled, 0.25, workload="web")
+    shows(told, throttled, 0.625)
+
+
+def test_a_container_that_starts_is_marked_once(shows: Callable[..., None]) -> None:
+    started = 'container_start_time_seconds{namespace="shop",pod="web-0",container="app",id="%s"}'
+    # Its second life began in minute 20, second 30.
+    told = {started % "a": "10x20 stale", started % "b": "_x21 1230x60"}
+    for minute, count in ((20, None), (21, 1.0), (22, None)):
+        shows(told, f"count({STARTED})", count, minute=minute, workload="web")
