@@ -15,7 +15,8 @@ from elastipod.clock import Clock
 from elastipod.kube.disruptions import DisruptionLimit, letting_none_go
 from elastipod.pods import Node
 from elastipod.telemetry import get_logger
-from recommender.exposition import accounts_text, nodes_text, prices_text, realisable_text
+from recommender.exposition import accounts_text, realisable_text
+from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Resource
 from recommender.recommending import Recommendations
@@ -111,6 +112,7 @@ class Accounting:
             left_out = (len(those) - len(shown)) // len(Resource)
             text = accounts_text(shown, left_out, self._prices.currency)
             text += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
+            text += pods_text(snapshot, self._settings.most_pods_told)
             return _Accounts(facts.at, snapshot, shown, left_out, totals(those), text)
 
         return add_up

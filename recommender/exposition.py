@@ -1,7 +1,7 @@
-"""Accounts as metrics: what a Prometheus reads of workloads, their sizes, needs and savings, and of prices.
+"""Accounts as metrics: what a Prometheus reads of workloads, their sizes, needs and savings.
 
 Owns the families, their names and labels, and writing them fast. All of an instant come from one snapshot. A workload's
-replicas are one series, whichever pods come and go. Format: Prometheus' text exposition 0.0.4.
+replicas are one series, whichever pods come and go.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,15 +10,12 @@ from functools import partial
 from operator import attrgetter
 from typing import Final
 
-from elastipod.pods import Node
 from elastipod.quantities import Resources
-from recommender.prices import NodeClass, PriceTable, class_of
+from recommender.gauges import Gauge, escaped, labels
 from recommender.ranges import Resource
-from recommender.savings import Account, Advised, Cost, Realisable, Snapshot
+from recommender.savings import Account, Advised, Cost, Realisable
 
 Value = Callable[[Account], float | None]
-
-_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,120 +146,63 @@ FAMILIES: Final = (
     ),
 )
 
-CAPPED: Final = (
+CAPPED: Final = Gauge(
     "elastipod_workload_capped",
     "What the target of one pod was capped to, in cores or bytes, by reason and by what says so.",
 )
-LEFT_OUT: Final = (
+LEFT_OUT: Final = Gauge(
     "elastipod_workload_series_left_out",
     "Containers of workloads without series, since there are more than are told of.",
 )
 REALISABLE: Final = (
-    ("elastipod_realisable_nodes", "Nodes that would be empty if all pods were as recommended."),
-    ("elastipod_realisable_cores", "Cores of the nodes that would be empty."),
-    ("elastipod_realisable_memory_bytes", "Memory of the nodes that would be empty."),
+    Gauge("elastipod_realisable_nodes", "Nodes that would be empty if all pods were as recommended."),
+    Gauge("elastipod_realisable_cores", "Cores of the nodes that would be empty."),
+    Gauge("elastipod_realisable_memory_bytes", "Memory of the nodes that would be empty."),
 )
-REALISABLE_COST: Final = (
+REALISABLE_COST: Final = Gauge(
     "elastipod_realisable_cost_per_hour",
     "What the nodes that would be empty cost for an hour: the only number that lowers a bill.",
-)
-NODE_USAGE: Final = ("elastipod_node_usage", "Used by the pods of a node that are measured, in cores or bytes.")
-PRICES: Final = (
-    ("elastipod_price_core_hour", "What a core costs for an hour on nodes of these labels."),
-    ("elastipod_price_gib_hour", "What a GiB of memory costs for an hour on nodes of these labels."),
 )
 
 
 def accounts_text(those: Sequence[Account], left_out: int, currency: str) -> bytes:
     """The accounts that are told of, and how many containers are not."""
-    labels = [_labels(one) for one in those]
-    paid = [f"{one},{_currency(currency)}" for one in labels]
-    lines: list[str] = []
-    for family in FAMILIES:
-        lines += _head(family.name, family.what)
-        lines += _series(family, those, paid if family.has_currency else labels)
-    lines += _head(*CAPPED)
-    lines += (line for one, of in zip(those, labels, strict=True) for line in _capped(one, of))
-    return _text(*lines, *_one(LEFT_OUT, left_out))
+    named = [_labels(one) for one in those]
+    paid = [f"{one},{labels(currency=currency)}" for one in named]
+    families = [
+        Gauge(family.name, family.what).text(_series(family, those, paid if family.has_currency else named))
+        for family in FAMILIES
+    ]
+    cuts = (cut for one, of in zip(those, named, strict=True) for cut in _cuts(one, of))
+    return "".join((*families, CAPPED.text(cuts), LEFT_OUT.only(left_out))).encode()
 
 
 def realisable_text(realisable: Realisable, currency: str) -> bytes:
     """What the bill could lose."""
     found = (len(realisable.nodes), realisable.cores, realisable.memory_bytes)
-    lines = (line for what, value in zip(REALISABLE, found, strict=True) for line in _one(what, value))
-    return _text(*lines, *_one(REALISABLE_COST, realisable.per_hour, _currency(currency)))
+    families = (gauge.only(value) for gauge, value in zip(REALISABLE, found, strict=True))
+    cost = REALISABLE_COST.text([(labels(currency=currency), realisable.per_hour)])
+    return "".join((*families, cost)).encode()
 
 
-def nodes_text(snapshot: Snapshot) -> bytes:
-    """What is used on each node of which something is measured."""
-    used: dict[tuple[str, Resource], float] = {}
-    for pod, _ in snapshot.pods:
-        for container in pod.sized_containers:
-            found = snapshot.used.get((pod.namespace, pod.name, container.name), ())
-            for resource, amount in zip(Resource, found, strict=False):
-                if amount is not None:
-                    used[pod.node_name, resource] = used.get((pod.node_name, resource), 0.0) + amount
-    series = (f'{NODE_USAGE[0]}{{node="{node}",resource="{one}"}} {used[node, one]!r}' for node, one in sorted(used))
-    return _text(*_head(*NODE_USAGE), *series)
+def _series(family: Family, told: Iterable[Account], named: Iterable[str]) -> Iterator[tuple[str, float]]:
+    value = family.value
+    return ((of, found) for one, of in zip(told, named, strict=True) if (found := value(one)) is not None)
 
 
-def prices_text(nodes: Iterable[Node], prices: PriceTable) -> bytes:
-    """A price for each kind of node that there is; where no node is known, what holds for it."""
-    kinds = {class_of(node): prices.of(node) for node in nodes} or {NodeClass(): prices.default()}
-    labels = [
-        f'instance_type="{_escaped(kind.instance_type)}",capacity_type="{_escaped(kind.capacity_type)}",'
-        f'region="{_escaped(kind.region)}",{_currency(prices.currency)}'
-        for kind in kinds
-    ]
-    core, gib = PRICES
-    return _text(
-        *_head(*core),
-        *(f"{core[0]}{{{of}}} {price.core_hour!r}" for of, price in zip(labels, kinds.values(), strict=True)),
-        *_head(*gib),
-        *(f"{gib[0]}{{{of}}} {price.gib_hour!r}" for of, price in zip(labels, kinds.values(), strict=True)),
-    )
-
-
-def _series(family: Family, told: Iterable[Account], labels: Iterable[str]) -> list[str]:
-    start, value = family.name + "{", family.value
-    return [
-        f"{start}{of}}} {found!r}" for one, of in zip(told, labels, strict=True) if (found := value(one)) is not None
-    ]
-
-
-def _capped(account: Account, labels: str) -> Iterator[str]:
+def _cuts(account: Account, named: str) -> Iterator[tuple[str, float]]:
     """What cut the target down, each once: what was cut twice by the same is told as it ended."""
     if account.advised is not None and account.recommended is not None:
         unit = 1000 if account.resource is Resource.CPU else 1.0
         cuts = {(str(one.reason), one.by): one.amount / unit for one in account.advised.cuts(account.resource)}
         for (reason, by), amount in cuts.items():
-            yield f'{CAPPED[0]}{{{labels},reason="{reason}",by="{_escaped(by)}"}} {amount!r}'
+            yield f"{named},{labels(reason=reason, by=by)}", amount
 
 
 def _labels(account: Account) -> str:
     workload = account.key.workload
     # Names of Kubernetes hold nothing to escape; a custom owner's kind is what somebody wrote.
     return (
-        f'namespace="{workload.namespace}",workload_kind="{_escaped(workload.kind)}",'
+        f'namespace="{workload.namespace}",workload_kind="{escaped(workload.kind)}",'
         f'workload="{workload.name}",container="{account.key.container}",resource="{account.resource}"'
     )
-
-
-def _currency(currency: str) -> str:
-    return f'currency="{_escaped(currency)}"'
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_ESCAPES)
-
-
-def _one(what: tuple[str, str], value: float, labels: str = "") -> tuple[str, str, str]:
-    return *_head(*what), f"{what[0]}{{{labels}}} {value!r}" if labels else f"{what[0]} {value!r}"
-
-
-def _head(name: str, what: str) -> tuple[str, str]:
-    return f"# HELP {name} {what}", f"# TYPE {name} gauge"
-
-
-def _text(*lines: str) -> bytes:
-    return "\n".join((*lines, "")).encode()

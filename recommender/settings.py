@@ -105,6 +105,8 @@ class RecommenderSettings:
     most_accounted_containers: int = 5_000
     """Containers of workloads that /metrics and /savings tell of, those first that cost the most;
     elastipod_workload_series_left_out says how many are not."""
+    most_pods_told: int = 0
+    """Pods that /metrics tells of one by one besides, or 0; elastipod_pod_series_left_out says how many it does not."""
     prices_file: str = ""
     """A CSV of what a core and a GiB cost for an hour, with the columns instance_type, capacity_type, region,
     core_hour, gib_hour and currency; OpenCost's published defaults, in USD, where empty and for nodes that no row
@@ -141,8 +143,9 @@ class RecommenderSettings:
             raise ValueError("usage_source names prometheus, which needs prometheus_url")
         if not 60 <= self.history_resolution_seconds <= 3600:
             raise ValueError("history_resolution_seconds lies between 60 and 3600")
-        if self.most_accounted_containers < 0:
-            raise ValueError("most_accounted_containers must not be below 0")
+        for name in ("most_accounted_containers", "most_pods_told"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be below 0")
         self._check_files()
 
     def _check_files(self) -> None:

@@ -19,7 +19,8 @@ from elastipod.pods import Container, ContainerKey, Node, Pod, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics
-from recommender.exposition import accounts_text, nodes_text, prices_text, realisable_text
+from recommender.exposition import accounts_text, realisable_text
+from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
 from recommender.savings import Advised, Realisable, Snapshot, accounts
@@ -124,6 +125,6 @@ def _written() -> Iterator[Family]:
     prices = PriceTable()
     text = accounts_text(accounts(snapshot, prices), 0, prices.currency)
     text += realisable_text(Realisable(), prices.currency)
-    text += prices_text(snapshot.nodes.values(), prices) + nodes_text(snapshot)
+    text += prices_text(snapshot.nodes.values(), prices) + nodes_text(snapshot) + pods_text(snapshot, 1)
     for family in text_string_to_metric_families(text.decode()):
         yield Family(family.name, family.type, tuple(family.samples[0].labels), family.documentation)

@@ -4,8 +4,11 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from elastipod.pods import Container, ContainerKey, Pod, Workload
-from recommender.exposition import FAMILIES, accounts_text, nodes_text, realisable_text
+from elastipod.pods import Container, ContainerKey, Node, Pod, Workload
+from elastipod.quantities import NOTHING, Resources
+from recommender.exposition import FAMILIES, accounts_text, realisable_text
+from recommender.podexposition import nodes_text, pods_text, prices_text
+from recommender.prices import PriceTable, read_prices
 from recommender.ranges import Resource
 from recommender.savings import Account, Cost, Realisable, Snapshot, dearest
 
@@ -94,3 +97,38 @@ def test_a_kind_with_odd_letters_forges_no_series() -> None:
     odd = account(ContainerKey(Workload("shop", 'A"}\n\\', "web"), "app"))
     [(labels, _)] = read(exposition([odd], Realisable(), "USD", most=1))["elastipod_workload_pods"]
     assert labels["workload_kind"] == 'A"}\n\\'
+
+
+def running(name: str, *, limits: Resources = NOTHING, **more: Any) -> Pod:
+    container = Container("app", requests=Resources(250, None), limits=limits)
+    return Pod("shop", name, name, **{"node_name": "n1", "phase": "Running", "containers": (container,), **more})
+
+
+def test_pods_are_told_of_one_by_one_only_where_that_is_wanted_and_as_many_as_are() -> None:
+    pods = [running("c"), running("a", limits=Resources(500, 7)), running("b", phase="Failed"), running("d")]
+    used = {("shop", "a", "app"): (0.1, None), ("shop", "b", "app"): (9.0, 9.0)}
+    snapshot = Snapshot([(one, KEY.workload) for one in pods], {}, {}, used, {}, {})
+    assert pods_text(snapshot, 0) == b""
+    found = read(pods_text(snapshot, 2))
+    labels = {"namespace": "shop", "pod": "a", "node": "n1", "container": "app", "resource": "cpu"}
+    assert found["elastipod_pod_requests"] == [(labels, 0.25), ({**labels, "pod": "c"}, 0.25)]
+    assert found["elastipod_pod_limits"] == [(labels, 0.5), ({**labels, "resource": "memory"}, 7.0)]
+    assert found["elastipod_pod_usage"] == [(labels, 0.1)]
+    assert found["elastipod_pod_series_left_out"] == [({}, 1.0)]
+
+
+def test_a_pod_that_has_ended_uses_nothing_of_its_node() -> None:
+    used = {("shop", "a", "app"): (0.1, 5.0)}
+    ended = Snapshot([(running("a", phase="Succeeded"), KEY.workload)], {}, {}, used, {}, {})
+    assert read(nodes_text(ended))["elastipod_node_usage"] == []
+
+
+def test_prices_are_told_once_for_each_kind_of_node() -> None:
+    table = read_prices("instance_type,core_hour,gib_hour,currency\nm5,2,0.5,EUR\n,1,0.25,EUR\n")
+    large = {"node.kubernetes.io/instance-type": "m5"}
+    found = read(prices_text([Node("a", labels=large), Node("b", labels=large), Node("c")], table))
+    labels = {"instance_type": "m5", "capacity_type": "", "region": "", "currency": "EUR"}
+    assert found["elastipod_price_core_hour"] == [(labels, 2.0), ({**labels, "instance_type": ""}, 1.0)]
+    assert found["elastipod_price_gib_hour"] == [(labels, 0.5), ({**labels, "instance_type": ""}, 0.25)]
+    [(unknown, price)] = read(prices_text([], PriceTable()))["elastipod_price_core_hour"]
+    assert (unknown["currency"], price) == ("USD", 0.031611)
