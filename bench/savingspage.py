@@ -57,9 +57,9 @@ Nothing here is edited by hand; the same traces give the same figures. The claim
   anew with a fifth more, at least 100 MiB, and what it had reserved till then is counted; a hold lasts
   {HOLD_SECONDS:.0f} s here, longer than measured ones.
 * **whole system, simulated**: recommender, updater, actuator and their defaults, in a cluster whose node, time and
-  kernel are simulated; a CronJob's runs one after the other, each begun with the recommendation, as the webhook does. The real
-  parts decide all: who speaks, when a size is changed, when a run is held. *finish* is from a run being asked for on.
-  Too little CPU does not slow a simulated run.
+  kernel are simulated; a CronJob's runs one after the other, each begun with the recommendation, as the webhook does.
+  The real parts decide all: who speaks, when a size is changed, when a run is held. *finish* is from a run being asked
+  for on. Too little CPU does not slow a simulated run.
 * Not played: nodes that are full. Room for a raise is taken to be there, and nothing is said of which nodes would go.
 """
 

@@ -31,7 +31,7 @@ from recommender.sources.trace import GIB
 from updater.settings import UpdaterSettings
 
 NAME = "job"
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 5.0
 BETWEEN_SECONDS = 30.0
 """More than what passes between two runs."""
 MOST_STEPS = 6_000
@@ -121,6 +121,8 @@ class Owner:
             # From its being asked for: what starting a pod takes is in it.
             told.finish_seconds = now - self._began
         if told is None or any(pod.phase == "Succeeded" for pod in mine):
+            if told is not None:
+                await self._connection.delete(JOBS, NAMESPACE, f"{NAME}-{self._place}")
             self._place += 1
             self._seen.is_over = self._place == len(self._runs)
             if not self._seen.is_over:
