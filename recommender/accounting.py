@@ -13,7 +13,7 @@ import msgspec
 
 from elastipod.clock import Clock
 from elastipod.kube.disruptions import DisruptionLimit, letting_none_go
-from elastipod.pods import Node
+from elastipod.pods import Node, Pod
 from elastipod.telemetry import get_logger
 from recommender.exposition import accounts_text, realisable_text
 from recommender.podexposition import nodes_text, pods_text, prices_text
@@ -56,6 +56,7 @@ class Accounting:
         self._realisable: Realisable | None = None
         self._text = self._realisable_text = b""
         self._savings: bytes | None = None
+        self._is_over = False
 
     @property
     def text(self) -> bytes:
@@ -69,10 +70,13 @@ class Accounting:
         which nodes would be empty.
         """
         await self._adding.run(lambda: self._add_up(nodes))
-        snapshot = self._snapshot
+        snapshot, self._snapshot = self._snapshot, None
         if limits is not None and snapshot is not None and nodes:
-            is_protected = letting_none_go(limits)
-            await self._packing.run(lambda: lambda: realisable(snapshot, self._prices, is_protected=is_protected))
+            await self._packing.run(lambda: self._pack(snapshot, letting_none_go(limits)))
+
+    def stop(self) -> None:
+        """Do not go on with what takes long: a process does not end before its threads do."""
+        self._is_over = True
 
     def answer(self, path: str) -> bytes | None:
         """JSON for /savings; None before the first accounts, and for all else."""
@@ -101,11 +105,11 @@ class Accounting:
             savings = msgspec.structs.replace(savings, totals={one: _sums(of) for one, of in found.totals.items()})
         return msgspec.json.encode(savings)
 
-    def _add_up(self, nodes: dict[str, Node]) -> Callable[[], "_Accounts"]:
+    def _add_up(self, nodes: dict[str, Node]) -> Callable[[], tuple["_Accounts", Snapshot]]:
         """Take down what is known now; what it comes to is worked out by what is given back."""
         facts = take_down(self._known, nodes, self._clock.now())
 
-        def add_up() -> _Accounts:
+        def add_up() -> tuple[_Accounts, Snapshot]:
             snapshot = self._snapshots.of(facts)
             those = accounts(snapshot, self._prices)
             shown = dearest(those, self._settings.most_accounted_containers)
@@ -113,16 +117,36 @@ class Accounting:
             text = accounts_text(shown, left_out, self._prices.currency)
             text += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
             text += pods_text(snapshot, self._settings.most_pods_told)
-            return _Accounts(facts.at, snapshot, shown, left_out, totals(those), text)
+            return _Accounts(facts.at, shown, left_out, totals(those), text), snapshot
 
         return add_up
 
-    def _added(self, found: "_Accounts") -> None:
-        self._accounts, self._snapshot, self._text, self._savings = found, found.snapshot, found.text, None
+    def _added(self, found: tuple["_Accounts", Snapshot]) -> None:
+        self._accounts, self._snapshot = found
+        self._text, self._savings = self._accounts.text, None
 
-    def _packed(self, found: Realisable) -> None:
-        self._realisable, self._savings = found, None
-        self._realisable_text = realisable_text(found, self._prices.currency)
+    def _pack(self, snapshot: Snapshot, is_protected: Callable[[Pod], bool]) -> Callable[[], Realisable | None]:
+        def asked(pod: Pod) -> bool:
+            if self._is_over:
+                raise _Over
+            return is_protected(pod)
+
+        def pack() -> Realisable | None:
+            try:
+                return realisable(snapshot, self._prices, is_protected=asked)
+            except _Over:
+                return None
+
+        return pack
+
+    def _packed(self, found: Realisable | None) -> None:
+        if found is not None:
+            self._realisable, self._savings = found, None
+            self._realisable_text = realisable_text(found, self._prices.currency)
+
+
+class _Over(Exception):
+    """Nobody waits for it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +154,6 @@ class _Accounts:
     """Accounts of one instant, as far as they are told of, and their text."""
 
     at: float
-    snapshot: Snapshot
     told: list[Account]
     left_out: int
     totals: dict[Resource, Totals]

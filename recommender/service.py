@@ -159,6 +159,7 @@ class Recommender:
 
     async def save(self) -> None:
         """Save every container's history now, as before a planned stop."""
+        self.accounting.stop()
         await self._saving.save_all(self._timeline.now())
 
     def explain(self, key: str) -> dict[str, Any] | None:

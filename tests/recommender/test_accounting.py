@@ -281,6 +281,15 @@ async def test_a_node_that_would_be_empty_is_realisable_unless_a_budget_keeps_it
         assert spare.nodes == []
 
 
+async def test_a_recommender_that_is_to_stop_goes_on_with_nothing_that_takes_long() -> None:
+    async with await started() as world:
+        await two_nodes(world)
+        await world.recommender.save()
+        await world.run(cpu=0.1, memory=100 * MI)
+        found = savings(world)
+        assert (len(found.accounts), found.realisable) == (4, None)
+
+
 async def test_who_sees_one_namespace_does_not_know_which_nodes_would_be_empty() -> None:
     async with await started(namespace="default") as world:
         await two_nodes(world)
