@@ -23,6 +23,7 @@ from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.localcluster.simulation.faults import FaultPlan
 from elastipod.localcluster.simulation.load import NAMESPACE, SPIKE, LoadSettings, Script
 from elastipod.localcluster.simulation.simulation import PartProgram, Simulation, SimulationSettings, Surroundings
+from elastipod.pods import Container
 from elastipod.quantities import Resources
 from recommender.replay.jobs import ENOUGH_RUNS
 from recommender.replay.series import Run
@@ -32,8 +33,8 @@ from updater.settings import UpdaterSettings
 
 NAME = "job"
 LOOK_SECONDS = 5.0
-BETWEEN_SECONDS = 30.0
-"""More than what passes between two runs."""
+BETWEEN_SECONDS = 60.0
+"""More than what passes between two runs, on the average."""
 MOST_STEPS = 6_000
 """What an annotation has room for."""
 
@@ -91,8 +92,8 @@ class Owner:
         self.wake = asyncio.Event()
         self._connection, self._clock = around.connection, around.clock
         self._runs, self._seen = runs, seen
-        self._place, self._uid, self._began = -1, "", 0.0
-        self._looked_at = around.clock.monotonic()
+        self._place, self._attempt, self._uid, self._began = -1, 0, "", 0.0
+        self._looked_at = around.clock.now()
         cores, memory_bytes = highest(runs)
         self._peak = Resources(round(cores * 1000), round(memory_bytes))
 
@@ -104,30 +105,42 @@ class Owner:
             return
         if not self._uid:
             await self._begin()
-        now = self._clock.monotonic()
-        passed, self._looked_at = now - self._looked_at, now
+        before, now = self._looked_at, self._clock.now()
+        self._looked_at = now
         pods = await list_rows(self._connection, PODS, decode_pod, namespace=NAMESPACE)
-        mine = [pod for pod in pods if pod.name.startswith(f"{NAME}-{self._place}-")]
+        mine = [pod for pod in pods if pod.name.startswith(f"{self._job_name}-")]
         told = self._seen.told.get(self._place)
         if told is not None:
             for pod in mine:
-                if pod.node_name and not pod.is_terminal:
-                    has = pod.containers[0].requests
-                    told.core_hours += has.cpu / 1000 * passed / 3600
-                    told.gib_hours += has.memory / GIB * passed / 3600
+                one = pod.containers[0]
+                began, ended = _life(one, now)
+                hours = max(ended - max(began, before), 0.0) / 3600
+                told.core_hours += one.requests.cpu / 1000 * hours
+                told.gib_hours += one.requests.memory / GIB * hours
+                # From its being asked for: what starting a pod takes is in it.
+                told.finish_seconds = ended - self._began
             told.holds += sum(len(runtime.holds()) for runtime in self._seen.runtimes)
-            told.kills = sum(pod.phase == "Failed" for pod in mine)
-            told.resizes = sum(max(pod.generation - 1, 0) for pod in mine)
-            # From its being asked for: what starting a pod takes is in it.
-            told.finish_seconds = now - self._began
-        if told is None or any(pod.phase == "Succeeded" for pod in mine):
-            if told is not None:
-                await self._connection.delete(JOBS, NAMESPACE, f"{NAME}-{self._place}")
-            self._place += 1
+            if any(pod.is_terminal for pod in mine):
+                told.resizes += sum(max(pod.generation - 1, 0) for pod in mine)
+        if told is not None and not any(pod.is_terminal for pod in mine):
+            return
+        if told is not None:
+            await self._connection.delete(JOBS, NAMESPACE, self._job_name)
+        if told is not None and any(pod.phase == "Failed" for pod in mine):
+            # The webhook gives the next pod what is recommended then.
+            told.kills += 1
+            self._attempt += 1
+        else:
+            self._place, self._attempt = self._place + 1, 0
             self._seen.is_over = self._place == len(self._runs)
-            if not self._seen.is_over:
-                self._seen.told[self._place], self._began = Told(), now
-                await self._start(self._runs[self._place])
+            if self._seen.is_over:
+                return
+            self._seen.told[self._place], self._began = Told(), now
+        await self._start(self._runs[self._place])
+
+    @property
+    def _job_name(self) -> str:
+        return f"{NAME}-{self._place}-{self._attempt}"
 
     async def _begin(self) -> None:
         await self._create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
@@ -155,8 +168,8 @@ class Owner:
             "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 2},
         }
         owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": NAME, "uid": self._uid, "controller": True}
-        metadata = {"name": f"{NAME}-{self._place}", "ownerReferences": [owner]}
-        await self._create(JOBS, {"metadata": metadata, "spec": {"backoffLimit": 6, "template": template}})
+        metadata = {"name": self._job_name, "ownerReferences": [owner]}
+        await self._create(JOBS, {"metadata": metadata, "spec": {"backoffLimit": 0, "template": template}})
 
     async def _size(self) -> Resources:
         """What the webhook gives: the target, and where there is none what the owner says, the peak."""
@@ -171,6 +184,14 @@ class Owner:
         whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         namespace = NAMESPACE if resource.namespaced else None
         return await self._connection.create(resource, namespace, msgspec.json.encode(whole))
+
+
+def _life(one: Container, now: float) -> tuple[float, float]:
+    """When a container began and ended, or now where it runs on; nothing has passed where it has not begun."""
+    ended = one.termination
+    if ended is not None:
+        return ended.started_at or now, ended.finished_at or now
+    return one.started_at or now, now
 
 
 def usage_model(run: Run) -> dict[str, Any]:
