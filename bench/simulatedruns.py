@@ -35,6 +35,8 @@ NAME = "job"
 LOOK_SECONDS = 5.0
 BETWEEN_SECONDS = 60.0
 """More than what passes between two runs, on the average."""
+KEPT = 3
+"""So many Jobs that are over a CronJob keeps."""
 MOST_STEPS = 6_000
 """What an annotation has room for."""
 
@@ -93,6 +95,7 @@ class Owner:
         self._connection, self._clock = around.connection, around.clock
         self._runs, self._seen = runs, seen
         self._place, self._attempt, self._uid, self._began = -1, 0, "", 0.0
+        self._over: list[str] = []
         self._looked_at = around.clock.now()
         cores, memory_bytes = highest(runs)
         self._peak = Resources(round(cores * 1000), round(memory_bytes))
@@ -125,7 +128,9 @@ class Owner:
         if told is not None and not any(pod.is_terminal for pod in mine):
             return
         if told is not None:
-            await self._connection.delete(JOBS, NAMESPACE, self._job_name)
+            self._over.append(self._job_name)
+        if len(self._over) > KEPT:
+            await self._connection.delete(JOBS, NAMESPACE, self._over.pop(0))
         if told is not None and any(pod.phase == "Failed" for pod in mine):
             # The webhook gives the next pod what is recommended then.
             told.kills += 1
