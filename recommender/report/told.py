@@ -145,7 +145,11 @@ def read_savings(answer: bytes) -> Savings:
 def within(savings: Savings, namespace: str) -> Savings:
     """What concerns one namespace; nodes that could be given back are the whole cluster's, and not told."""
     accounts = [one for one in savings.accounts if one.namespace == namespace]
-    return msgspec.structs.replace(savings, accounts=accounts, totals=sums(accounts), realisable=None)
+    notes = [
+        *savings.notes,
+        "Which nodes could be given back is told of the whole cluster only: leave --namespace out.",
+    ]
+    return msgspec.structs.replace(savings, accounts=accounts, totals=sums(accounts), realisable=None, notes=notes)
 
 
 def sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
