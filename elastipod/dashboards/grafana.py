@@ -27,6 +27,8 @@ _LINK: Final = {
     "keepTime": True,
 }
 """To the other boards, with what is chosen."""
+_MOST_POINTS: Final = 300
+"""Of a curve: what Prometheus does for it grows with them."""
 _DRAWN: Final[dict[Kind, Json]] = {
     Kind.CURVES: {
         "legend": {"displayMode": "table", "placement": "bottom", "showLegend": True, "calcs": ["lastNotNull", "max"]},
@@ -104,6 +106,8 @@ def _panel(panel: Panel) -> Json:
             for number, query in enumerate(panel.queries)
         ],
     }
+    if panel.kind is Kind.CURVES:
+        found["maxDataPoints"] = _MOST_POINTS
     if is_table:
         # A column for each label, and one for the value.
         named = {"Value": panel.title}
@@ -139,10 +143,9 @@ def _variable(variable: Variable) -> Json:
         "refresh": 2,
         "sort": 1,
         "multi": True,
-        "includeAll": True,
+        "includeAll": variable.has_all,
         # A label that is nowhere set matches this, and not a list of values.
-        "allValue": ".*",
-        "current": {"text": ["All"], "value": ["$__all"]},
+        **({"allValue": ".*", "current": {"text": ["All"], "value": ["$__all"]}} if variable.has_all else {}),
     }
 
 

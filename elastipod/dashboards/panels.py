@@ -61,6 +61,8 @@ class Variable:
     label: str
     metric: str
     """With the choices before it, as a selector."""
+    has_all: bool = True
+    """Whether all can be chosen, and are until somebody chooses; else the first is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from elastipod.dashboards.alerts import Alert, Group, Recorded, Severity
 from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, fresh, once, sum_by
 
 BY_NAMESPACE: Final = ("cluster", "namespace")
-_AMOUNTS: Final = ("requests_before", "requests", "allocated", "recommended", "usage", "waste", "lacking", "applied")
-_COSTS: Final = ("requests", "waste", "lacking", "applied")
+AMOUNTS: Final = ("requests_before", "requests", "allocated", "recommended", "usage")
+COSTS: Final = ("waste", "applied", "lacking")
 _CONTAINER: Final = "{{ $labels.namespace }}/{{ $labels.workload }} {{ $labels.container }}"
 _HELD_FOR_NOTHING: Final = 'result=~"expired|denied"'
 _KILLS: Final = "elastipod_workload_oom_kills_total"
@@ -18,19 +18,15 @@ _LOOKED_BACK: Final = "15m"
 _ALWAYS_LED: Final = "elastipod_workload_series_left_out"
 
 
-def recorded_cost(number: str) -> str:
-    """The name of a namespace's money for an hour."""
-    return f"namespace:elastipod_workload_{number}_cost_per_hour:sum"
+def recorded(number: str) -> str:
+    """The name of a number of whole namespaces."""
+    return f"namespace:elastipod_workload_{number}:sum"
 
 
-def cost_by_namespace(number: str, where: str = "") -> str:
-    """Money for an hour by namespace and currency, from the series themselves."""
-    series = once(f"elastipod_workload_{number}_cost_per_hour", where, (*BY_ACCOUNT, "currency"))
-    return sum_by((*BY_NAMESPACE, "currency"), series)
-
-
-def _amount_by_namespace(number: str) -> str:
-    return sum_by((*BY_NAMESPACE, "resource"), once(f"elastipod_workload_{number}", ""))
+def _by_namespace(number: str, kind: str) -> Recorded:
+    """The sum over a namespace's workloads for each resource, or each currency."""
+    series = once(f"elastipod_workload_{number}", "", tuple(dict.fromkeys((*BY_ACCOUNT, kind))))
+    return Recorded(recorded(number), sum_by((*BY_NAMESPACE, kind), series))
 
 
 def _and(one: str, other: str, on: tuple[str, ...]) -> str:
@@ -58,8 +54,8 @@ def _no_leader(part: str) -> Alert:
 RECOMMENDER: Final = Group(
     "recommender",
     (
-        *(Recorded(f"namespace:elastipod_workload_{one}:sum", _amount_by_namespace(one)) for one in _AMOUNTS),
-        *(Recorded(recorded_cost(one), cost_by_namespace(one)) for one in _COSTS),
+        *(_by_namespace(one, "resource") for one in AMOUNTS),
+        *(_by_namespace(f"{one}_cost_per_hour", "currency") for one in COSTS),
     ),
     (
         _no_leader("recommender"),

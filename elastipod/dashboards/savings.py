@@ -5,7 +5,7 @@ from typing import Final
 
 from elastipod.dashboards.asking import BY_ACCOUNT, BY_WORKLOAD, CHOSEN, CLUSTER, of, once, sum_by
 from elastipod.dashboards.panels import Board, Kind, Panel, Query, Row, Unit, Variable
-from elastipod.dashboards.rules import cost_by_namespace, recorded_cost
+from elastipod.dashboards.rules import AMOUNTS, BY_NAMESPACE, recorded
 
 _MONTH: Final = 730
 """Hours; recommender.prices has the same."""
@@ -27,6 +27,8 @@ _REALISABLE: Final = (
     "affinities, budgets and both resources respected. The only number that lowers a bill. It is the whole cluster's, "
     "whatever is chosen above."
 )
+_RECORDED: Final = "As the recording rules tell; empty without them. Workloads are not told apart."
+_NAMESPACES: Final = 'cluster=~"$cluster", namespace=~"$namespace"'
 _TEN: Final = 11
 """As high as ten lines are."""
 _A_MONTH: Final = f"Money for a month of {_MONTH} hours."
@@ -75,28 +77,28 @@ def _amounts() -> Iterator[Panel]:
 
 def _curves() -> Iterator[Panel]:
     for resource, what, unit in RESOURCES:
+        where = of(resource, _NAMESPACES)
         yield Panel(
             f"Reserved, recommended and used {what}",
-            "What all chosen workloads request, requested when elastipod first saw them, are allocated by their nodes, "
-            "are recommended, and use.",
+            "What the workloads of the chosen namespaces request, requested when elastipod first saw them, are "
+            f"allocated by their nodes, are recommended, and use. {_RECORDED}",
             unit,
             tuple(
-                Query(_amount(metric, resource), metric.replace("_", " "))
-                for metric in ("requests_before", "requests", "allocated", "recommended", "usage")
+                Query(sum_by((), once(recorded(one), where, BY_NAMESPACE)), one.replace("_", " ")) for one in AMOUNTS
             ),
         )
 
 
 def _by_namespace() -> Iterator[Panel]:
-    where = 'cluster=~"$cluster", namespace=~"$namespace"'
-    for title, number, description in _NUMBERS[:2]:
-        # What was recorded outlives the series that it was made of.
-        cost = f"{recorded_cost(number)}{{{where}}} or {cost_by_namespace(number, where)}"
+    by = (*BY_NAMESPACE, "currency")
+    for title, number, description in _NUMBERS:
+        cost = once(recorded(f"{number}_cost_per_hour"), _NAMESPACES, by)
         yield Panel(
             f"{title} by namespace",
-            f"{description} The ten largest namespaces at each moment, with all their workloads. {_A_MONTH}",
+            f"{description} The ten largest namespaces at each moment. {_A_MONTH} {_RECORDED}",
             Unit.MONEY,
-            (Query(f"topk(10, {_MONTH} * ({cost}))", "{{cluster}} {{namespace}}, {{currency}}"),),
+            (Query(f"topk(10, {_MONTH} * {cost})", "{{cluster}} {{namespace}}, {{currency}}"),),
+            width=8,
         )
 
 

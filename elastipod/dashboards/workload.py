@@ -4,6 +4,7 @@ Throttling and restarts are the kubelets' to tell; their series name pods, which
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, CHOSEN, counted, fresh, of, once
@@ -148,7 +149,7 @@ WORKLOAD: Final = Board(
     "workload",
     "elastipod / Workload",
     "What containers request, are recommended and use, with resizes, holds and starts of containers as marks.",
-    WORKLOADS,
+    (*WORKLOADS[:-1], replace(WORKLOADS[-1], has_all=False)),
     (
         *(Row(what[0].upper() + what[1:], tuple(_sizes(resource, what, unit))) for resource, what, unit in RESOURCES),
         Row("What happens", tuple(_trouble())),

@@ -20,6 +20,7 @@ import yaml
 from elastipod.cli.demo.manifests import autoscaler, container, deployment, job
 from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import SystemClock
+from elastipod.dashboards.boards import files
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.leadership import ADDRESS_ANNOTATION
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, ELASTIC_NODES, JOBS, LEASES, ResourceType
@@ -58,6 +59,11 @@ class Scraped:
         [one] = self.instant(expression)
         return float(one["value"][1])
 
+    def rules(self) -> list[Json]:
+        """Every rule, and how it fares."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/rules", timeout=30) as answer:
+            return [rule for group in json.load(answer)["data"]["groups"] for rule in group["rules"]]
+
     def instant(self, expression: str) -> list[Json]:
         """The series at the end, each with labels and a value."""
         return _ask(self.url, "query", expression, time=self.until)
@@ -91,13 +97,19 @@ def scraped(place: Path, wanted: list[str], *, least_seconds: float = 0.0) -> It
 
 
 def config(targets: Path, *scrapers: str) -> str:
-    """A Prometheus' configuration: each scraper reads what the file lists, every second."""
+    """A Prometheus' configuration: each scraper reads what the file lists, and rules are looked at, every second."""
     targets.write_text("[]")
-    files = [{"files": [str(targets)], "refresh_interval": "1s"}]
+    sources = [{"files": [str(targets)], "refresh_interval": "1s"}]
+    rules = targets.parent / "rules"
+    rules.mkdir()
+    for name, text in files().items():
+        if name.startswith("rules/"):
+            (targets.parent / name).write_text(text)
     jobs = [
-        {"job_name": one, "honor_labels": True, "scrape_timeout": "1s", "file_sd_configs": files} for one in scrapers
+        {"job_name": one, "honor_labels": True, "scrape_timeout": "1s", "file_sd_configs": sources} for one in scrapers
     ]
-    return yaml.safe_dump({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs})
+    often = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    return yaml.safe_dump({"global": often, "rule_files": [f"{rules}/*.yaml"], "scrape_configs": jobs})
 
 
 async def _play(place: Path, targets: Path, url: str, wanted: list[str], least_seconds: float) -> Scraped:

@@ -83,8 +83,18 @@ def test_only_choices_that_the_board_offers_are_used(board: Board) -> None:
 @each_board
 def test_a_choice_of_all_also_means_what_has_no_such_label(board: Board) -> None:
     for one in dashboard(board)["templating"]["list"][1:]:
-        assert (one["includeAll"], one["allValue"], one["multi"]) == (True, ".*", True)
-        assert one["current"]["value"] == ["$__all"]
+        if one["includeAll"]:
+            assert (one["allValue"], one["current"]["value"]) == (".*", ["$__all"])
+
+
+def test_only_the_board_of_single_workloads_shows_none_but_what_is_chosen() -> None:
+    chosen = [
+        (board.name, one["name"])
+        for board in BOARDS
+        for one in dashboard(board)["templating"]["list"][1:]
+        if not one["includeAll"]
+    ]
+    assert chosen == [("workload", "workload")]
 
 
 def test_nothing_is_added_up_that_may_be_there_twice() -> None:

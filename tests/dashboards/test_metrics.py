@@ -68,6 +68,17 @@ def test_nothing_that_is_published_of_workloads_is_shown_nowhere() -> None:
     assert hidden <= {"elastipod_workload_requests_cost_per_hour"}
 
 
+def test_whatever_is_recorded_is_shown() -> None:
+    shown = {
+        name
+        for board in BOARDS
+        for panel in board.panels
+        for query in panel.queries
+        for name in names(query.expression)
+    }
+    assert shown >= _RECORDED
+
+
 def test_only_what_counts_is_asked_for_its_growth() -> None:
     for where, expression in expressions():
         growing = set(re.findall(r"rate\((\w+)", expression))

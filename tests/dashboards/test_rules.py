@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from elastipod.dashboards.boards import files
-from elastipod.dashboards.rules import GROUPS, recorded_cost
+from elastipod.dashboards.rules import GROUPS, recorded
 
 pytestmark = pytest.mark.promserver
 
@@ -26,6 +26,7 @@ WAITING: Final = (
 KILLS: Final = f'elastipod_workload_oom_kills_total{{{OF},instance="r:1"}}'
 HOLDS: Final = f'elastipod_workload_holds_total{{{OF},result="expired",instance="a:1"}}'
 AGE: Final = 'elastipod_source_age_seconds{source="metrics"}'
+WASTE: Final = recorded("waste_cost_per_hour")
 ALERTS: Final = {alert.name: alert for group in GROUPS for alert in group.alerts}
 
 
@@ -181,12 +182,12 @@ def test_what_is_recorded_counts_each_container_once(promtool: Callable[..., str
             f'{cost},instance="r:2",job="a"}}': "2x10",
             f'{other},instance="r:1",job="a"}}': "1x10",
         },
-        recorded_cost("waste"),
+        WASTE,
         promql_expr_test=[
             {
-                "expr": recorded_cost("waste"),
+                "expr": WASTE,
                 "eval_time": "5m",
-                "exp_samples": [{"labels": f'{recorded_cost("waste")}{{namespace="shop",currency="USD"}}', "value": 3}],
+                "exp_samples": [{"labels": f'{WASTE}{{namespace="shop",currency="USD"}}', "value": 3}],
             }
         ],
     )

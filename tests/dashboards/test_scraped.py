@@ -6,8 +6,10 @@ from typing import Final
 
 import pytest
 
+from elastipod.dashboards.asking import once, sum_by
 from elastipod.dashboards.boards import BOARDS
 from elastipod.dashboards.panels import Board, Panel, Unit
+from elastipod.dashboards.rules import GROUPS, recorded
 from recommender.prices import ON_DEMAND
 from tests.dashboards.asked import asked
 from tests.dashboards.scraped import Scraped, scraped
@@ -76,6 +78,19 @@ def test_what_two_scrapers_see_counts_once(prometheus: Scraped) -> None:
     once = 'elastipod_workload_waste{resource="cpu",job="again"}'
     assert prometheus.value(panels["Waste, CPU"]) == pytest.approx(prometheus.value(f"sum({once})"))
     assert prometheus.value(panels["Chosen nodes' CPU"]) == 4.0
+
+
+def test_every_rule_is_worked_out(prometheus: Scraped) -> None:
+    found = prometheus.rules()
+    assert {one["name"] for one in found} >= {alert.name for group in GROUPS for alert in group.alerts}
+    assert {one["health"] for one in found} == {"ok"}
+
+
+def test_what_is_recorded_is_the_sum_of_what_is_told(prometheus: Scraped) -> None:
+    told = sum_by((), once("elastipod_workload_requests_before", 'resource="cpu"'))
+    kept = f'sum({recorded("requests_before")}{{resource="cpu"}})'
+    # It is a second old, in which a Job may have ended.
+    assert prometheus.value(kept) == pytest.approx(prometheus.value(told), rel=0.2)
 
 
 def test_money_is_cores_and_memory_at_their_price_for_a_month(prometheus: Scraped) -> None:
