@@ -15,7 +15,7 @@ CLUSTER: Final = 'cluster=~"$cluster"'
 _PROCESS: Final = ("cluster", "instance")
 
 
-def selected(metric: str, where: str) -> str:
+def _selected(metric: str, where: str) -> str:
     """The series of a metric that are meant."""
     return f"{metric}{{{where}}}" if where else metric
 
@@ -23,12 +23,12 @@ def selected(metric: str, where: str) -> str:
 def once(metric: str, where: str, by: tuple[str, ...] = BY_ACCOUNT, *, offset: str = "") -> str:
     """A gauge, each series once, however often it was scraped; as it is, or as it was before."""
     before = f" offset {offset}" if offset else ""
-    return f"max by ({', '.join(by)}) ({selected(metric, where)}{before})"
+    return f"max by ({', '.join(by)}) ({_selected(metric, where)}{before})"
 
 
 def of(resource: str, where: str = CHOSEN) -> str:
     """What is chosen, of one resource."""
-    return f'{where}, resource="{resource}"' if where else f'resource="{resource}"'
+    return f'{where}, resource="{resource}"'
 
 
 def sum_by(by: tuple[str, ...], expression: str) -> str:
@@ -36,10 +36,10 @@ def sum_by(by: tuple[str, ...], expression: str) -> str:
     return f"sum by ({', '.join(by)}) ({expression})" if by else f"sum({expression})"
 
 
-def counted(metric: str, where: str, by: tuple[str, ...] = (), *, over: str, how: str = "rate") -> str:
-    """What a counter grew, by the second or in all, over a span."""
-    one = f"max by ({', '.join(dict.fromkeys((*_PROCESS, *by)))}) ({how}({selected(metric, where)}[{over}]))"
-    return sum_by(by, one)
+def counted(metric: str, where: str, by: tuple[str, ...] = (), *, over: str) -> str:
+    """What a counter grew by the second, over a span."""
+    labels = dict.fromkeys((*_PROCESS, *by))
+    return sum_by(by, f"max by ({', '.join(labels)}) (rate({_selected(metric, where)}[{over}]))")
 
 
 def percentile(metric: str, fraction: float, where: str, by: tuple[str, ...] = (), *, over: str) -> str:

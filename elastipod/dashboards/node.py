@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from elastipod.dashboards.asking import BY_WORKLOAD, counted, once, sum_by
+from elastipod.dashboards.asking import BY_WORKLOAD, counted, of, once, sum_by
 from elastipod.dashboards.panels import Board, Kind, Panel, Query, Row, Unit, Variable
 from elastipod.dashboards.savings import RESOURCES
 
@@ -15,7 +15,7 @@ _BY_NODE: Final = "By the label `node`, which the chart's monitors set."
 
 
 def _amount(metric: str, resource: str) -> str:
-    return once(f"elastipod_node_{metric}", f'{_CHOSEN}, resource="{resource}"', _NODE)
+    return once(f"elastipod_node_{metric}", of(resource, _CHOSEN), _NODE)
 
 
 def _amounts() -> Iterator[Panel]:

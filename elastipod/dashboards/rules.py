@@ -13,7 +13,6 @@ AMOUNTS: Final = ("requests_before", "requests", "allocated", "recommended", "us
 COSTS: Final = ("waste", "applied", "lacking")
 _CONTAINER: Final = "{{ $labels.namespace }}/{{ $labels.workload }} {{ $labels.container }}"
 _HELD_FOR_NOTHING: Final = 'result=~"expired|denied"'
-_KILLS: Final = "elastipod_workload_oom_kills_total"
 _LOOKED_BACK: Final = "15m"
 _ALWAYS_LED: Final = "elastipod_workload_series_left_out"
 
@@ -29,12 +28,13 @@ def _by_namespace(number: str, kind: str) -> Recorded:
     return Recorded(recorded(number), sum_by((*BY_NAMESPACE, kind), series))
 
 
-def _and(one: str, other: str, on: tuple[str, ...]) -> str:
-    return f"({one}) and on ({', '.join(on)}) ({other})"
+def _and(one: str, other: str) -> str:
+    """What both say of one container."""
+    return f"({one}) and on ({', '.join(BY_CONTAINER)}) ({other})"
 
 
-def _killed(by: tuple[str, ...] = BY_CONTAINER) -> str:
-    return fresh(_KILLS, "", by, over=_LOOKED_BACK)
+def _killed() -> str:
+    return fresh("elastipod_workload_oom_kills_total", "", BY_CONTAINER, over=_LOOKED_BACK)
 
 
 def _no_leader(part: str) -> Alert:
@@ -77,7 +77,7 @@ RECOMMENDER: Final = Group(
         ),
         Alert(
             "ElastipodOomAfterRecommendation",
-            _and(_killed(), once("elastipod_workload_recommended", 'resource="memory"', BY_CONTAINER), BY_CONTAINER),
+            _and(_killed(), once("elastipod_workload_recommended", 'resource="memory"', BY_CONTAINER)),
             "1m",
             f"{_CONTAINER} was killed for memory although there is a recommendation for it.",
             "The next recommendation is higher. See whether the resize waits, or a limit of its own is lower.",
@@ -110,7 +110,6 @@ ACTUATOR: Final = Group(
             _and(
                 fresh("elastipod_workload_holds_total", _HELD_FOR_NOTHING, BY_CONTAINER, over=_LOOKED_BACK),
                 _killed(),
-                BY_CONTAINER,
             ),
             "1m",
             f"{_CONTAINER} was held in a memory spike, got no more memory, and was killed.",
