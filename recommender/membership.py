@@ -198,8 +198,8 @@ class Membership:
                 if self._uids.get(workload) == old.uid:
                     del self._uids[workload]
                 self.changed.add(workload)
-                if not self._heirs.get(old.uid):
-                    self._owned.pop(old.uid, None)
+                if old.uid in self._owned and not self._heirs.get(old.uid):
+                    self._forget_owned(old.uid)
             return
         workload = Workload(new.namespace, new.kind, new.name)
         if workload not in self._uids:
@@ -207,6 +207,8 @@ class Membership:
         self._uids[workload] = new.uid
         known = self._owned.get(new.uid)
         self._owned[new.uid] = new
+        if known is not None and known.owner != new.owner:
+            self._disown(new.uid, known.owner)
         if new.owner is not None:
             self._heirs.setdefault(new.owner.uid, set()).add(new.uid)
         if known is None or known.owner != new.owner:
@@ -260,14 +262,18 @@ class Membership:
             self._measure(member.workload)
 
     def _disown(self, key: str, owner: OwnerReference | None) -> None:
-        """A pod no longer names its owner; one that is gone, and that nobody else names, is forgotten."""
+        """A pod, or who owns pods, no longer names its owner; one that is gone, and that none names, is forgotten."""
         if owner is not None and owner.uid in self._heirs:
             self._heirs[owner.uid].discard(key)
             if not self._heirs[owner.uid]:
                 del self._heirs[owner.uid]
                 gone = self._owned.get(owner.uid)
                 if gone is not None and self._uids.get(Workload(gone.namespace, gone.kind, gone.name)) != gone.uid:
-                    del self._owned[owner.uid]
+                    self._forget_owned(owner.uid)
+
+    def _forget_owned(self, uid: str) -> None:
+        """It is gone, and nothing names it any more."""
+        self._disown(uid, self._owned.pop(uid).owner)
 
     def _place_all(self, workload: Workload) -> None:
         for pod in self.pods(workload):

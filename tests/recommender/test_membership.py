@@ -239,3 +239,20 @@ def test_endless_rollouts_leave_nothing_behind_r72() -> None:
     assert known.history.size == 2
     assert known.history.open_instances == 2
     assert len(known.members.pods(WEB)) == 1
+
+
+@pytest.mark.parametrize("pod_goes_first", [True, False])
+def test_replica_sets_that_are_gone_are_forgotten_with_their_last_pod_r72(*, pod_goes_first: bool) -> None:
+    known = recommendations()
+    before = (len(known.members._owned), sum(len(heirs) for heirs in known.members._heirs.values()))
+    for number in range(50):
+        uid = f"rs-{number}"
+        made = owned("ReplicaSet", uid, uid, OwnerReference("Deployment", "web", "d"))
+        known.members.set_owned(None, made)
+        known.members.set_pod(f"ns/{uid}", pod(uid, uid=uid, owner=uid))
+        assert known.members.workload(f"ns/{uid}") == WEB
+        if pod_goes_first:
+            known.members.set_pod(f"ns/{uid}", None)
+        known.members.set_owned(made, None)
+        known.members.set_pod(f"ns/{uid}", None)
+    assert (len(known.members._owned), sum(len(heirs) for heirs in known.members._heirs.values())) == before
