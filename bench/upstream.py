@@ -304,6 +304,8 @@ async def _measured(name: str, argv: list[str], folder: Path, usage: UsageServer
     async def ticked(more: int) -> None:
         until = usage.asked[name] + more
         while usage.asked[name] < until:
+            if process.popen.poll() is not None:
+                raise RuntimeError(f"{name} has ended while it was measured; see {folder / f'{name}.log'}")
             await asyncio.sleep(0.1)
 
     started_at = time.time()
