@@ -221,7 +221,7 @@ def _job(title: str, rows: Rows, runs: int) -> str:
             f"{one['holds']:.0f}",
             "" if system == "simulated" else f"{one['throttled_seconds']:,.1f}",
             f"{one['resizes'] / runs:,.1f}",
-            f"+{_percent(one['finish_seconds'] / unhindered - 1, 3)}",
+            f"{100 * (one['finish_seconds'] / unhindered - 1):+.3f} %",
         ]
         for system, one in sums.items()
     ]
@@ -231,7 +231,7 @@ def _job(title: str, rows: Rows, runs: int) -> str:
 
 
 def _less(share: float) -> str:
-    return _percent(share, 1) if share >= 0 else f"{_percent(-share, 1)} more"
+    return _percent(abs(share), 1) if share > -0.0005 else f"{_percent(-share, 1)} more"
 
 
 def _percent(share: float, places: int = 0) -> str:

@@ -37,8 +37,8 @@ BETWEEN_SECONDS = 60.0
 """More than what passes between two runs, on the average."""
 KEPT = 3
 """So many Jobs that are over a CronJob keeps."""
-MOST_STEPS = 6_000
-"""What an annotation has room for."""
+MOST_STEPS = 400
+"""Of a run's life; each write of its pod is kept with all of them."""
 
 
 def simulate(runs: Sequence[Run]) -> Told:
@@ -200,12 +200,12 @@ def _life(one: Container, now: float) -> tuple[float, float]:
 
 
 def usage_model(run: Run) -> dict[str, Any]:
-    """A run as a simulated container's life: of samples that have to be one step, the most memory counts."""
+    """A run as a simulated container's life: of samples that have to be one step, the most memory and the mean CPU."""
     assert run.cores is not None
     width = -(-len(run.memory_bytes) // MOST_STEPS)
     starts = np.arange(0, len(run.memory_bytes), width)
     memory = np.maximum.reduceat(run.memory_bytes, starts)
-    cores = np.maximum.reduceat(np.nan_to_num(run.cores), starts)
+    cores = np.add.reduceat(np.nan_to_num(run.cores), starts) / np.diff(np.append(starts, len(run.cores)))
     times = starts * run.step_seconds
     steps = zip(
         times.tolist(), np.rint(cores * 1000).astype(int).tolist(), np.rint(memory).astype(int).tolist(), strict=True
