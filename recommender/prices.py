@@ -32,6 +32,7 @@ _SELECTING: Final = ("instance_type", "capacity_type", "region")
 _PRICING: Final = ("core_hour", "gib_hour")
 _COLUMNS: Final = (*_SELECTING, *_PRICING, "currency")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
+_NUMBER: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _MOST_ROWS: Final = 100_000
 _MOST: Final = 1e6
 
@@ -108,7 +109,7 @@ class PriceTable:
         known = f"{ON_DEMAND.source} ({_in_words(ON_DEMAND)}), and on spot nodes {_in_words(SPOT)}"
         if not self._rows:
             return known
-        rows = f"a price table of {len(self._rows)} rows"
+        rows = f"a price table of {len(self._rows)} row{'' if len(self._rows) == 1 else 's'}"
         everywhere = self._rows.get(NodeClass())
         return f"{rows}, and elsewhere {known if everywhere is None else _in_words(everywhere)}"
 
@@ -133,7 +134,8 @@ def read_prices(text: str, where: str = "the price table", currency: str = ON_DE
 
     The currency is that of rows that name none.
     """
-    lines = csv.reader(io.StringIO(text), strict=True)
+    # A byte order mark is what spreadsheets begin a file with.
+    lines = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         header = next((line for line in lines if line), None)
         if header is None:
@@ -160,6 +162,8 @@ def read_prices(text: str, where: str = "the price table", currency: str = ON_DE
             )
     except csv.Error as error:
         raise PriceError(f"{where}, line {lines.line_num}: {error}") from None
+    if not rows:
+        raise PriceError(f"{where} has no line below its header: add one with prices, such as one for all nodes")
     currencies = sorted({one.currency for one in rows.values()})
     if len(currencies) > 1:
         raise PriceError(f"{where}, column currency: {' and '.join(currencies)} can not be added up; use one")
@@ -168,14 +172,19 @@ def read_prices(text: str, where: str = "the price table", currency: str = ON_DE
     return table
 
 
-def load_prices(path: str) -> PriceTable:
+def load_prices(path: str, currency: str = ON_DEMAND.currency) -> PriceTable:
     """The table in a file; OpenCost's defaults alone where none is named. Raises PriceError."""
     if not path:
         return PriceTable()
     try:
-        return read_prices(Path(path).read_text("utf-8"), path)
+        return read_prices(Path(path).read_text("utf-8"), path, currency)
     except (OSError, UnicodeDecodeError) as error:
-        raise PriceError(f"the price table {path} can not be read: {error}") from None
+        raise PriceError(f"{path} can not be read: {error}") from None
+
+
+def is_currency(text: str) -> bool:
+    """Whether a text is a currency's three letters."""
+    return _CURRENCY.fullmatch(text) is not None
 
 
 def _check_columns(columns: list[str], where: str) -> None:
@@ -185,15 +194,12 @@ def _check_columns(columns: list[str], where: str) -> None:
         what = f"unknown {', '.join(map(repr, unknown))}" if unknown else f"missing {', '.join(missing)}"
         if not unknown and not missing:
             what = "a column stands there twice"
-        raise PriceError(f"{where}, line 1: {what}; the columns are {', '.join(_COLUMNS)}")
+        raise PriceError(f"{where}, line 1: {what}; the columns are {', '.join(_COLUMNS)}, with commas between")
 
 
 def _price(fields: Mapping[str, str], column: str, at: str) -> float:
     text = fields[column]
-    try:
-        price = float(text)
-    except ValueError:
-        price = math.nan
+    price = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not 0.0 <= price <= _MOST:
         raise PriceError(f"{at}, column {column}: {text[:40]!r} is no price for an hour; write one such as 0.0316")
     return price
@@ -201,7 +207,7 @@ def _price(fields: Mapping[str, str], column: str, at: str) -> float:
 
 def _currency(fields: Mapping[str, str], default: str, at: str) -> str:
     text = fields.get("currency", "") or default
-    if not _CURRENCY.fullmatch(text):
+    if not is_currency(text):
         raise PriceError(f"{at}, column currency: {text[:40]!r} is no currency; write its three letters, such as EUR")
     return text
 

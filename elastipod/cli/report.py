@@ -170,21 +170,17 @@ def _days(since: str) -> int | None:
 
 
 def _prices(path: Path | None, currency: str) -> "PriceTable":
-    from recommender.prices import ON_DEMAND, PriceError, PriceTable, read_prices
+    from recommender.prices import ON_DEMAND, PriceError, is_currency, load_prices
 
+    if currency and not is_currency(currency):
+        raise typer.BadParameter(f"--currency: {currency[:40]!r} is no currency; write its three letters, such as EUR")
     try:
-        table = (
-            PriceTable()
-            if path is None
-            else read_prices(path.read_text("utf-8"), str(path), currency or ON_DEMAND.currency)
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"--prices: {path} can not be read: {error}") from None
+        table = load_prices("" if path is None else str(path), currency or ON_DEMAND.currency)
     except PriceError as error:
         raise typer.BadParameter(f"--prices: {error}") from None
     if currency and table.currency != currency:
         raise typer.BadParameter(
-            f"--currency: the prices are in {table.currency}, and nothing is converted; give a table in {currency[:3]}"
+            f"--currency: the prices are in {table.currency}, and nothing is converted; give a table in {currency}"
         )
     return table
 

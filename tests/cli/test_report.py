@@ -170,6 +170,7 @@ def test_with_a_cluster_named_nodes_have_their_prices_and_can_be_given_back(clus
         (("--prometheus", "http://127.0.0.1:9", "--since", "400d"), 2, "--since: 400d is more than 60 days"),
         (("--prometheus", "http://127.0.0.1:9", "--prices", "/no/such"), 2, "--prices: /no/such can not be read"),
         (("--prometheus", "http://127.0.0.1:9", "--currency", "EUR"), 2, "--currency: the prices are in USD"),
+        (("--prometheus", "http://127.0.0.1:9", "--currency", "euro"), 2, "--currency: 'euro' is no currency"),
         (("--prometheus", "http://127.0.0.1:9",), 1, "http://127.0.0.1:9: it can not be reached"),
     ],
 )  # fmt: skip

@@ -75,6 +75,10 @@ def test_a_month_has_730_hours_whatever_the_window() -> None:
         ("core_hour,gib_hour\n-1,2", "line 2, column core_hour: '-1' is no price"),
         ("core_hour,gib_hour\nnan,2", "line 2, column core_hour: 'nan' is no price"),
         ("core_hour,gib_hour\ninf,2", "line 2, column core_hour: 'inf' is no price"),
+        ("core_hour,gib_hour\n1_0,2", "line 2, column core_hour: '1_0' is no price"),
+        ("core_hour,gib_hour\n-0,2", "line 2, column core_hour: '-0' is no price"),
+        ("core_hour,gib_hour\n", "has no line below its header"),
+        ("core_hour;gib_hour\n0,1;0,2", "line 1: unknown 'core_hour;gib_hour'.* commas"),
         ("core_hour,gib_hour\n1,2\n1,3", "line 3 speaks of the same nodes"),
         ("core_hour,gib_hour,currency\n1,2,euro", "line 2, column currency: 'euro'"),
         ("region,core_hour,gib_hour,currency\na,1,2,EUR\nb,1,2,USD", "EUR and USD can not be added up"),
@@ -85,3 +89,7 @@ def test_a_month_has_730_hours_whatever_the_window() -> None:
 def test_a_table_that_can_not_be_used_is_refused_by_line_and_column(text: str, told: str) -> None:
     with pytest.raises(PriceError, match=told):
         read_prices(text)
+
+
+def test_a_spreadsheets_table_is_read_with_its_byte_order_mark_and_line_ends() -> None:
+    assert read_prices("\ufeffcore_hour,gib_hour\r\n.5,25e-2\r\n").of(node()).per_hour(1, 1024**3) == 0.75
