@@ -1,7 +1,7 @@
 """Eight days of usage of many containers, from a real Prometheus into histories.
 
 The floor is fetching the same bytes by the same questions, one after the other, and throwing them away, in the same
-run; how far the loading is from fetching with as many questions at once as it has is told beside it.
+run; how far the loading is from fetching by as many threads as it has is told beside it.
 Needs prometheus and promtool. Series are five minutes apart, as far as the history's own step.
 Exit 1 where a promise is missed.
 """

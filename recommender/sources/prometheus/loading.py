@@ -33,7 +33,7 @@ from recommender.sources.prometheus.queries import (
 )
 
 AT_ONCE: Final = 2
-"""Questions under way: one is answered while another's answer is read."""
+"""Parts under way: one is answered while another's answer is read."""
 _MOST_ERRORS: Final = 3
 """So many parts that fail one after the other tell of a server that is down."""
 _LEAST_RATE_SECONDS: Final = 240
