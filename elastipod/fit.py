@@ -30,12 +30,23 @@ def actual(container: Container) -> Resources:
     return allocated(container) if container.actual_requests is None else container.actual_requests
 
 
-def pod_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
-    """What a pod needs in all: apps and sidecars together, or the peak of an init step if larger, plus overhead.
+def pod_sum(pod: Pod, requests_of: Callable[[Container], Resources]) -> Resources:
+    """What a pod requests in all: what it says of itself as a whole, or else what its containers come to; and overhead.
+
+    Unset amounts count as zero.
+    """
+    together = containers_sum(pod, requests_of)
+    if not pod.pod_requests.is_empty:
+        together = pod.pod_requests.or_else(together)
+    return together if pod.overhead.is_empty else together + pod.overhead
+
+
+def containers_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
+    """What containers come to: apps and sidecars together, or the peak of an init step if larger.
 
     An init step counts with the sidecars started before it. Unset amounts count as zero.
     """
-    if len(pod.containers) == 1 and pod.overhead.is_empty:
+    if len(pod.containers) == 1:
         # Most pods, and all that is left of the below for them.
         return _ZERO + amount_of(pod.containers[0])
     together = sidecars = init_peak = _ZERO
@@ -48,9 +59,7 @@ def pod_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
         if container.kind is ContainerKind.SIDECAR:
             sidecars += amount
             init_peak = init_peak.largest(sidecars)
-    if init_peak is not _ZERO:
-        together = together.largest(init_peak)
-    return together if pod.overhead.is_empty else together + pod.overhead
+    return together if init_peak is _ZERO else together.largest(init_peak)
 
 
 def reserved(pod: Pod) -> Resources:

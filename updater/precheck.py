@@ -6,7 +6,7 @@ against ResourceQuotas. Kubernetes: plugin/pkg/admission/limitranger, pkg/quota/
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from elastipod.fit import actual, allocated, desired, pod_sum, reserved
+from elastipod.fit import actual, allocated, containers_sum, desired, pod_sum, reserved
 from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.pods import Container, ContainerKind, Node, Pod
 from elastipod.quantities import Resources, format_cpu, show_memory
@@ -31,7 +31,7 @@ def limits_with(pod: Pod, sizes: Sizes) -> Resources:
         size = sizes.get(container.name)
         return container.limits if size is None else size.limits
 
-    return pod_sum(pod, limit)
+    return containers_sum(pod, limit) + pod.overhead
 
 
 def growth(pod: Pod, sizes: Sizes) -> tuple[Resources, Resources]:

@@ -80,6 +80,16 @@ def test_an_init_step_counts_with_the_sidecars_started_before_it_r76() -> None:
     assert pod_sum(Pod("d", "p", "p", containers=containers), allocated).memory == 2080
 
 
+def test_what_a_pod_requests_as_a_whole_counts_in_place_of_its_containers() -> None:
+    whole = Pod(
+        "d", "p", "p", node_name="n", phase="Running", containers=(_container("app", 300), _container("log", 0)),
+        pod_requests=Resources(None, 900), overhead=Resources(10, 20),
+    )  # fmt: skip
+    assert pod_sum(whole, allocated) == Resources(10, 920)
+    assert reserved(whole) == Resources(10, 920)
+    assert node_room(Node("n", allocatable=Resources(1000, 1000)), [whole]).free.memory == 80
+
+
 def test_an_infeasible_wish_reserves_nothing() -> None:
     pod = Pod(
         "d", "p", "p", node_name="n", phase="Running",

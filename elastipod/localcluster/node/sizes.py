@@ -6,7 +6,7 @@ Owns the sums that a kubelet enforces on a pod. Rules: cm.ResourceConfigForPod a
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from elastipod.fit import pod_sum
+from elastipod.fit import containers_sum, pod_sum
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.pods import Container, ContainerKind, Pod
 from elastipod.quantities import NOTHING, Resources
@@ -60,7 +60,7 @@ def pod_requests(pod: Pod, sizes: Sizes) -> Resources:
 def pod_group_limits(pod: Pod, sizes: Sizes) -> GroupLimits:
     """What is enforced on the pod as a whole; a limit only where every container has one."""
     running = [_size_of(one, sizes) for one in pod.containers]
-    limits = pod_sum(pod, lambda one: _size_of(one, sizes).limits)
+    limits = containers_sum(pod, lambda one: _size_of(one, sizes).limits) + pod.overhead
     has_cpu = all(size.limits.cpu_millicores for size in running)
     has_memory = all(size.limits.memory_bytes for size in running)
     return GroupLimits(
