@@ -102,7 +102,9 @@ async def ask_savings(connection: Connection) -> bytes:
             f"the recommender does not answer at {leader.address}: {error or type(error).__name__}"
         ) from None
     if body is None:
-        raise NoAnswerError(f"the recommender at {leader.address} tells no savings yet: it has just begun, or is older than this command")
+        raise NoAnswerError(
+            f"the recommender at {leader.address} tells no savings yet: it has just begun, or is older than this command"
+        )
     return body
 
 
