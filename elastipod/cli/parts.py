@@ -103,7 +103,7 @@ async def ask_savings(connection: Connection) -> bytes:
         ) from None
     if body is None:
         raise NoAnswerError(
-            f"the recommender at {leader.address} tells no savings yet: it has just begun, or is older than this command"
+            f"the recommender at {leader.address} tells no savings yet: it has just begun, or is older than this"
         )
     return body
 
