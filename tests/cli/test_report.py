@@ -245,7 +245,7 @@ def test_no_recommender_is_told_with_what_to_do(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        (None, "tells no savings yet: it has just begun, or is older than this command"),
+        (None, "tells no savings yet: it has just begun, or is older than this"),
         (b"{}", "the recommender's savings are not understood (Object missing required field `at`)"),
         (b"\xff\x1b[31m", "are not understood"),
     ],
