@@ -16,6 +16,7 @@ from elastipod.pods import Node, Pod
 from elastipod.quantities import Resources
 
 _TAKEN: Final = np.inf
+_CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
 def spare_nodes(
@@ -31,12 +32,13 @@ def spare_nodes(
     `sizes` is by pod (`namespace/name`); others keep what they ask for. `is_protected` tells of a pod that no budget
     lets go. `worth` is a node's price: of nodes equally full, the dearest is emptied first. Pods of DaemonSets and
     static pods end with their node; a pod that nobody would make again, that is protected, or that requires what is not
-    weighed here (Affinity.has_more) keeps its node. Nodes that take no pods are neither emptied nor filled.
+    weighed here (Affinity.has_more) keeps its node. Nodes that take no pods are neither emptied nor filled, and those of
+    the control plane are not emptied.
     """
     open_nodes = [node for node in nodes if node.is_ready and not node.is_unschedulable]
     packing = _Packing(open_nodes, pods, sizes)
     order = sorted(
-        range(len(open_nodes)),
+        (number for number, node in enumerate(open_nodes) if not any(one in node.labels for one in _CONTROL_PLANE)),
         key=lambda one: (packing.to_move_share(one), -worth(open_nodes[one]), open_nodes[one].name),
     )
     return [open_nodes[one].name for one in order if packing.empty(one, is_protected)]

@@ -9,6 +9,7 @@ node until it is told to end, so that one that is replaced never counts beside i
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -23,8 +24,10 @@ from recommender.histogram import Floats, Ints
 from recommender.packing import spare_nodes
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
+from recommender.wholepods import beyond
 
 _NOT_MEASURED: Final = (None, None)
+_NOTHING_BEYOND: Final = (0.0, 0.0)
 
 
 class Cost(Struct, frozen=True, gc=False):
@@ -174,18 +177,19 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
         if not counts(pod):
             continue
         price = priced.get(pod.node_name) or prices.default()
-        for container in pod.sized_containers:
+        for container, (cpu_beyond, memory_beyond) in _with_beyond(pod, workload, snapshot.advised):
             requests, admitted, limits = container.requests, allocated(container), container.limits
             cores, memory_bytes = snapshot.used.get((pod.namespace, pod.name, container.name), _NOT_MEASURED)
             place = places.setdefault(ContainerKey(workload, container.name), len(places))
             shown.append(
                 (place, price.core_hour, requests.cpu_millicores, admitted.cpu_millicores, limits.cpu_millicores, cores,
-                 price.byte_hour, requests.memory_bytes, admitted.memory_bytes, limits.memory_bytes, memory_bytes)
+                 cpu_beyond, price.byte_hour, requests.memory_bytes, admitted.memory_bytes, limits.memory_bytes,
+                 memory_bytes, memory_beyond)
             )  # fmt: skip
     keys = list(places)
-    rows, *columns = np.array(shown, dtype=np.float64).reshape(-1, 11).T
-    cpu = _added_up(snapshot, Resource.CPU, keys, rows.astype(np.int64), *columns[:5])
-    memory = _added_up(snapshot, Resource.MEMORY, keys, rows.astype(np.int64), *columns[5:])
+    rows, *columns = np.array(shown, dtype=np.float64).reshape(-1, 13).T
+    cpu = _added_up(snapshot, Resource.CPU, keys, rows.astype(np.int64), *columns[:6])
+    memory = _added_up(snapshot, Resource.MEMORY, keys, rows.astype(np.int64), *columns[6:])
     return [one for key in sorted(keys) for one in (cpu[places[key]], memory[places[key]])]
 
 
@@ -221,7 +225,7 @@ def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
 
 
 def realisable(snapshot: Snapshot, prices: PriceTable, *, is_protected: Callable[[Pod], bool]) -> Realisable:
-    """Which nodes would be empty if all pods were as recommended, beyond those that are. Raises PriceError.
+    """Which nodes would be empty if all pods were as recommended, those that are already among them. Raises PriceError.
 
     `is_protected` tells of a pod that no budget lets go.
     """
@@ -237,6 +241,18 @@ def realisable(snapshot: Snapshot, prices: PriceTable, *, is_protected: Callable
     wholes = [_whole(snapshot.nodes[name], prices) for name in names]
     cores, memory_bytes, per_hour = (sum(column) for column in zip(*wholes, strict=True)) if wholes else (0.0, 0.0, 0.0)
     return Realisable(tuple(names), cores, memory_bytes, per_hour)
+
+
+def _with_beyond(
+    pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]
+) -> Iterable[tuple[Container, tuple[float, ...]]]:
+    """A pod's containers, each with what it has of what the pod requests beyond them."""
+    containers = pod.sized_containers
+    if pod.pod_requests.is_empty:
+        return zip(containers, repeat(_NOTHING_BEYOND))
+    found = [advised.get(ContainerKey(workload, one.name)) for one in containers]
+    targets = [NOTHING if one is None else one.target for one in found]
+    return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], targets), strict=True)
 
 
 def _recommended(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> Resources:
@@ -266,6 +282,7 @@ def _added_up(
     admitted: Floats,
     limits: Floats,
     used: Floats,
+    beyond_it: Floats,
 ) -> list[Account]:
     """The accounts of these keys. The columns are of one container in one pod each; its row is its key's place."""
     unit, count = (1000.0 if resource is Resource.CPU else 1.0), len(keys)
@@ -273,7 +290,8 @@ def _added_up(
     targets = np.array([None if one is None else resource.of(one.target) for one in advised], dtype=np.float64) / unit
     seen = [snapshot.before.get(key) for key in keys]
     firsts = np.array([None if one is None else resource.of(one) or 0 for one in seen], dtype=np.float64) / unit
-    requested = np.nan_to_num(requests) / unit
+    of_pod = beyond_it / unit
+    requested = np.nan_to_num(requests) / unit + of_pod
     over = requested - targets[rows]
 
     def costs(amounts: Floats, is_known: NDArray[np.bool_] | None = None) -> list[Cost | None]:
@@ -287,9 +305,9 @@ def _added_up(
 
     columns = (
         np.bincount(rows, minlength=count).tolist(),
-        costs(np.where(np.isnan(firsts[rows]), requested, firsts[rows])),
+        costs(np.where(np.isnan(firsts[rows]), requested, firsts[rows] + of_pod)),
         costs(requested),
-        costs(admitted / unit),
+        costs(np.nan_to_num(admitted) / unit + of_pod),
         costs(limits / unit, np.bincount(rows, np.isnan(limits), count) == 0),
         costs(used, np.bincount(rows, ~np.isnan(used), count) > 0),
         costs(targets[rows], ~np.isnan(targets)),

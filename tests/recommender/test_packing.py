@@ -90,6 +90,13 @@ def test_taints_counts_and_closed_nodes_are_heeded() -> None:
     assert spare_nodes([node("n1"), node("n2", is_ready=False)], SMALL, {}) == []
 
 
+@pytest.mark.parametrize("role", ["control-plane", "master"])
+def test_a_node_of_the_control_plane_is_filled_and_never_given_back(role: str) -> None:
+    first = node("n1", labels={f"node-role.kubernetes.io/{role}": ""})
+    assert spare_nodes([first, node("n2")], [pod("etcd", "n1", is_mirror=True, owner=None), SMALL[1]], {}) == ["n2"]
+    assert spare_nodes([first, node("n2")], [SMALL[0], pod("b", "n2", owner=None)], {}) == []
+
+
 def test_of_nodes_equally_full_the_dearest_is_emptied_first() -> None:
     assert spare_nodes(NODES[:2], SMALL, {}, worth=lambda one: {"n1": 1.0, "n2": 2.0}[one.name]) == ["n2"]
 

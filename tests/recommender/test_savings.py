@@ -91,6 +91,30 @@ def test_a_limit_is_no_request_and_what_is_not_set_is_nothing() -> None:
     assert of(accounts(snapshot(limited, pod("b")), TABLE), Resource.CPU).limit is None
 
 
+@pytest.mark.parametrize("whole", [Resources(2000, 2 * GI), Resources(2000, None)])
+def test_what_a_pod_requests_as_a_whole_is_reserved_for_its_containers_by_what_they_need(whole: Resources) -> None:
+    log = ContainerKey(WEB, "log")
+    containers = (Container("app", requests=Resources(1000, GI)), Container("log"))
+    found = accounts(
+        Snapshot(
+            [(pod("a", containers=containers, pod_requests=whole), WEB)],
+            NODES,
+            {APP: Advised(Resources(1200, GI)), log: Advised(Resources(200, None))},
+            used={},
+            before={APP: Resources(1000, GI), log: Resources()},
+            usage={},
+        ),
+        TABLE,
+    )
+    cpu = [one for one in found if one.resource is Resource.CPU]
+    assert [one.requested.amount for one in cpu] == [1.5, 0.5]
+    assert [one.waste.amount for one in cpu] == pytest.approx([0.3, 0.3])
+    assert [one.allocated for one in cpu] == [one.requested for one in cpu]
+    assert all((one.applied, one.lacking) == (Cost(), Cost()) for one in found)
+    memory = [one.requested.amount for one in found if one.resource is Resource.MEMORY]
+    assert memory == ([1.5 * GI, 0.5 * GI] if whole.memory else [GI, 0.0])
+
+
 def test_what_was_used_over_a_window_stands_beside_what_is_used_now() -> None:
     usage = {(APP, Resource.CPU): Usage(0.2, 0.4, 0.9)}
     assert of(accounts(snapshot(pod("a"), usage=usage), TABLE), Resource.CPU).usage == Usage(0.2, 0.4, 0.9)

@@ -1,0 +1,29 @@
+"""What a pod that requests as a whole holds beyond what its containers request, told as theirs.
+
+Owns the split, so that accounts by container come to what the pod reserves. What accounts are is savings.py's matter.
+"""
+
+from collections.abc import Sequence
+
+from elastipod.quantities import Resources
+from recommender.ranges import Resource
+
+
+def beyond(whole: Resources, requests: Sequence[Resources], targets: Sequence[Resources]) -> list[tuple[float, ...]]:
+    """By container: millicores and bytes of what the pod has beyond its containers.
+
+    Each has a share by what it would need more, so that no container seems to lack what the pod has; where none needs
+    more, all have the same.
+    """
+    return list(zip(*(_shares(resource, whole, requests, targets) for resource in Resource), strict=True))
+
+
+def _shares(
+    resource: Resource, whole: Resources, requests: Sequence[Resources], targets: Sequence[Resources]
+) -> list[float]:
+    own = [resource.of(one) or 0 for one in requests]
+    rest = max((resource.of(whole) or 0) - sum(own), 0)
+    needs = [max((resource.of(one) or 0) - has, 0) for one, has in zip(targets, own, strict=True)]
+    if not any(needs):
+        needs = [1] * len(own)
+    return [rest * one / sum(needs) for one in needs]
