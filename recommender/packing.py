@@ -32,8 +32,8 @@ def spare_nodes(
     `sizes` is by pod (`namespace/name`); others keep what they ask for. `is_protected` tells of a pod that no budget
     lets go. `worth` is a node's price: of nodes equally full, the dearest is emptied first. Pods of DaemonSets and
     static pods end with their node; a pod that nobody would make again, that is protected, or that requires what is not
-    weighed here (Affinity.has_more) keeps its node. Nodes that take no pods are neither emptied nor filled, and those of
-    the control plane are not emptied.
+    weighed here (Affinity.has_more) keeps its node. Nodes that take no pods are neither emptied nor filled; those of
+    the control plane are filled only.
     """
     open_nodes = [node for node in nodes if node.is_ready and not node.is_unschedulable]
     packing = _Packing(open_nodes, pods, sizes)
