@@ -6,6 +6,7 @@ is store.py's matter, what stands in them checkpoints.py's.
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from recommender.recommending import Recommendations
 from recommender.settings import RecommenderSettings
 from recommender.status import Published
 from recommender.store import CheckpointStore
-from recommender.writing import write_all
+from recommender.writing import Write, write_all
 
 log = get_logger(__name__)
 
@@ -117,7 +118,7 @@ class Saving:
         self._saved_until[rows] = known.history.last_sample_at[rows]
         self._note_saved(rows)
         unloaded = known.unloaded_keys()
-        writes = []
+        writes: list[Write] = []
         for row, history in known.history.export_many(rows.tolist()).items():
             key = known.history.key(row)
             if key is None:
@@ -128,7 +129,7 @@ class Saving:
             for holder in known.claims_of(key.workload):
                 claim = known.claim(holder)
                 if claim is not None and holder not in unloaded:
-                    writes.append(self._save(key, claim, history, now))
+                    writes.append(partial(self._save, key, claim, history, now))
         await write_all(writes, self._settings.most_writes_at_once)
 
     def _note_saved(self, rows: Ints) -> None:

@@ -4,7 +4,8 @@ Owns the edges. What is learned and decided is recommending.py's matter; which c
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 from elastipod.api import AutoscalerStatus
@@ -32,7 +33,7 @@ from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.timeline import Timeline
 from recommender.watching import Watches
-from recommender.writing import write_all
+from recommender.writing import Write, write_all
 
 log = get_logger(__name__)
 
@@ -316,7 +317,7 @@ class Recommender:
         self._skewed = set(self.recommendations.clocks)
 
     async def _write_statuses(self, dirty: set[str], now: float) -> None:
-        writes: list[Coroutine[Any, Any, None]] = []
+        writes: list[Write] = []
         self._waiting = {key: self._waiting.get(key, now) for key in dirty}
         for key in sorted(dirty):
             claim = self.recommendations.claim(key)
@@ -330,7 +331,7 @@ class Recommender:
             if not self.recommendations.is_worth_writing(key, status, is_first=is_first):
                 self._done(key)
                 continue
-            writes.append(self._write_status(key, claim, status, now))
+            writes.append(partial(self._write_status, key, claim, status, now))
         await write_all(writes, self._settings.most_writes_at_once)
         self._advice_age.set(now - min(self._waiting.values(), default=now))
 

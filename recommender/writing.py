@@ -4,16 +4,17 @@ Owns how many. What is written, and what becomes of a failure, is the caller's m
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+
+Write = Callable[[], Awaitable[None]]
 
 
-async def write_all(writes: list[Coroutine[Any, Any, None]], at_once: int) -> None:
-    """Do all of them."""
+async def write_all(writes: Iterable[Write], at_once: int) -> None:
+    """Do all of them; one whose turn does not come before we are stopped never begins."""
     places = asyncio.Semaphore(at_once)
 
-    async def one(write: Coroutine[Any, Any, None]) -> None:
+    async def one(write: Write) -> None:
         async with places:
-            await write
+            await write()
 
     await asyncio.gather(*(one(write) for write in writes))
