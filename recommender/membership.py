@@ -36,6 +36,8 @@ class Membership:
         self._owned: dict[str, Owned] = {}
         self._uids: dict[Workload, str] = {}
         """Owners that exist, by what they are."""
+        self._last_run: dict[Workload, Pod] = {}
+        """Of claimed ones whose pods end, the pod that ended and was taken away last."""
         self._heirs: dict[str, set[str]] = {}
         """By an owner's UID: the keys of the pods and the UIDs of the owners that name it as theirs."""
         self._claimed: set[Workload] = set()
@@ -114,6 +116,8 @@ class Membership:
         Those of living pods; where none lives, as between two runs of a job, those of the last, or of the history.
         """
         pods = self.pods(workload)
+        if not pods and workload in self._last_run:
+            pods = [self._last_run[workload]]
         living = [pod for pod in pods if not pod.is_terminal]
         found: dict[str, Container | None] = {}
         for pod in living or pods[:1]:
@@ -124,17 +128,11 @@ class Membership:
         return found
 
     def longest_run_seconds(self, workload: Workload) -> float | None:
-        """Of the pods that were to end and did, the longest; None where none is known."""
-        runs = [
-            container.termination.finished_at - container.termination.started_at
-            for pod in self.pods(workload)
-            if pod.is_terminal and pod.restart_policy != "Always"
-            for container in pod.sized_containers
-            if container.termination is not None
-            and container.termination.finished_at is not None
-            and container.termination.started_at is not None
-        ]
-        return max(runs, default=None)
+        """Of the pods that were to end and did, the longest; where none is left, the last that was."""
+        keys = self._workloads.get(workload, ())
+        runs = [seconds for key in keys if (seconds := _run_seconds(self._members[key].pod)) is not None]
+        last = self._last_run.get(workload)
+        return max(runs, default=None if last is None else _run_seconds(last))
 
     def requests(self) -> Floats:
         """Per row: least and most cores, least and most bytes that living pods ask; NaN where none asks."""
@@ -162,6 +160,7 @@ class Membership:
         """Remember its usage no longer."""
         if workload in self._claimed:
             self._claimed.remove(workload)
+            self._last_run.pop(workload, None)
             for pod in self.pods(workload):
                 self._drop_places(pod)
             self._choose_again(workload)
@@ -251,6 +250,8 @@ class Membership:
 
     def _leave(self, key: str, member: _Member) -> None:
         """A pod is no longer of its workload."""
+        if member.workload in self._claimed and _run_seconds(member.pod) is not None:
+            self._last_run[member.workload] = member.pod
         self._drop_places(member.pod)
         del self._members[key]
         known = self._workloads[member.workload]
@@ -341,3 +342,14 @@ def _common(amounts: Iterable[int | None]) -> float:
     found = set(amounts)
     amount = found.pop() if len(found) == 1 else None
     return math.nan if amount is None else float(amount)
+
+
+def _run_seconds(pod: Pod) -> float | None:
+    """How long a pod took that was to end and did; None for another."""
+    if not pod.is_terminal or pod.restart_policy == "Always":
+        return None
+    ended = [one.termination for one in pod.sized_containers if one.termination is not None]
+    runs = [
+        one.finished_at - one.started_at for one in ended if one.finished_at is not None and one.started_at is not None
+    ]
+    return max(runs, default=None)

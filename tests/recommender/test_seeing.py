@@ -123,6 +123,19 @@ def test_runs_that_are_over_before_they_are_seen_lower_nothing_r37() -> None:
     assert "app: memory TooShortToSee (runs of 40 s at most)" in reasons(known)["RecommendationProvided"]
 
 
+def test_runs_that_were_over_too_soon_still_lower_nothing_once_their_pods_are_gone_r37() -> None:
+    known = jobs(seconds=40)
+    for run in range(4):
+        known.members.set_pod(f"ns/run-{run}", None)
+    known.decide(START + 2400)
+    assert memory(known) == 2 * GI
+    owner = OwnerReference("CronJob", "short", "c")
+    known.members.set_owned(None, Owned("Job", "ns", "short-4", "job-4", owner=owner))
+    known.members.set_pod("ns/run-4", job_pod(4))
+    known.decide(START + 2460)
+    assert memory(known) == 2 * GI
+
+
 def test_runs_that_nothing_is_seen_of_are_told_r37() -> None:
     assert reasons(jobs(seconds=40, samples=0))["RecommendationProvided"] == "TooShortToSee"
 
