@@ -107,7 +107,7 @@ FAMILIES: Final = (
     ),
     Family(
         "elastipod_workload_waste",
-        "Reserved above what is recommended, in cores or bytes. No bill is lower before nodes go.",
+        "Reserved above what is recommended and needed, in cores or bytes. No bill is lower before nodes go.",
         _amount(lambda one: one.waste),
     ),
     Family(

@@ -1,6 +1,6 @@
 """What is reserved, used and recommended, in cores, bytes and money.
 
-Owns the accounts of workloads and the three numbers that are kept apart: *waste* (reserved above what is recommended),
+Owns the accounts of workloads and the three numbers that are kept apart: *waste* (reserved and not needed),
 *applied* (reserved before, less what is reserved now; growth counts against it) and *realisable* (whole nodes that
 would be empty: packing.py says which). What an hour costs is prices.py's matter. A pod counts from its binding to a
 node until it is told to end, so that one that is replaced never counts beside its successor.
@@ -72,6 +72,20 @@ class Advised(Struct, frozen=True):
             if one.resource is resource and one.reason.startswith("CappedBy") and (most is None or one.amount <= most)
         ]
 
+    def needed(self, resource: Resource) -> int | None:
+        """The target, or more where something cut it down: what is reserved up to this is not wasted."""
+        target = resource.of(self.target)
+        return None if target is None else max(target, resource.of(self.uncapped) or 0)
+
+    def sized(self, requests: Resources) -> Resources:
+        """What a container that requests so much would have: the target, and no less of its own than it needs."""
+
+        def amount(resource: Resource) -> int | None:
+            target, needed, has = resource.of(self.target), self.needed(resource), resource.of(requests)
+            return has if target is None or needed is None else max(target, min(has or 0, needed))
+
+        return Resources(*map(amount, Resource))
+
     def reason_for(self, resource: Resource) -> str:
         """Why the target is what it is: what capped it last, or else what holds for the container."""
         return next((str(one.reason) for one in reversed(self.caps) if one.resource is resource), self.reason)
@@ -104,6 +118,7 @@ class Account(Struct, frozen=True, gc=False):
     recommended: Cost | None = None
     """None where there is no recommendation: nothing is promised for it."""
     waste: Cost = Cost()
+    """Reserved above what is recommended and above what is needed, which is more where a cap is."""
     lacking: Cost = Cost()
     """Recommended above what is reserved."""
     advised: Advised | None = None
@@ -260,7 +275,7 @@ def _recommended(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Ad
 
     def size(container: Container) -> Resources:
         found = None if container.kind is ContainerKind.INIT else advised.get(ContainerKey(workload, container.name))
-        return container.requests if found is None else found.target.or_else(container.requests)
+        return container.requests if found is None else found.sized(container.requests)
 
     return pod_sum(pod, size)
 
@@ -292,7 +307,7 @@ def _added_up(
     firsts = np.array([None if one is None else resource.of(one) or 0 for one in seen], dtype=np.float64) / unit
     of_pod = beyond_it / unit
     requested = np.nan_to_num(requests) / unit + of_pod
-    over = requested - targets[rows]
+    needed = np.array([None if one is None else one.needed(resource) for one in advised], dtype=np.float64) / unit
 
     def costs(amounts: Floats, is_known: NDArray[np.bool_] | None = None) -> list[Cost | None]:
         weights = np.nan_to_num(amounts)
@@ -311,8 +326,8 @@ def _added_up(
         costs(limits / unit, np.bincount(rows, np.isnan(limits), count) == 0),
         costs(used, np.bincount(rows, ~np.isnan(used), count) > 0),
         costs(targets[rows], ~np.isnan(targets)),
-        costs(np.fmax(over, 0.0)),
-        costs(np.fmax(-over, 0.0)),
+        costs(np.fmax(requested - needed[rows], 0.0)),
+        costs(np.fmax(targets[rows] - requested, 0.0)),
         advised,
         (snapshot.usage.get((key, resource)) for key in keys),
     )

@@ -17,7 +17,7 @@ WORKLOADS: Final = (
 )
 RESOURCES: Final = (("cpu", "CPU", Unit.CORES), ("memory", "memory", Unit.BYTES))
 
-_WASTE: Final = "Reserved above what is recommended. No bill is lower for it before nodes are given back."
+_WASTE: Final = "Reserved above what is recommended and needed. No bill is lower for it before nodes are given back."
 _APPLIED: Final = (
     "Reserved less than when elastipod first saw the same pods: what resizes have changed. Growth counts against it."
 )

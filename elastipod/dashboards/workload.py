@@ -52,7 +52,8 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
     )
     yield Panel(
         f"Recommended {what} above and below what is reserved",
-        "Waste is reserved above what is recommended, lacking is recommended above what is reserved, of all pods.",
+        "Waste is reserved above what is recommended and needed, lacking is recommended above what is reserved, of all "
+        "pods.",
         unit,
         tuple(
             Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric}") for metric in ("waste", "lacking")

@@ -43,7 +43,8 @@ _COLUMNS: Final = (
 )
 _WASTE: Final = (
     "Sum over containers of what is requested above what is recommended: max(requested − recommended, 0), a pod at a "
-    "time. It is room that others could use. No bill is lower for it before a node goes."
+    "time; where a cap holds the recommendation below the need, max(requested − needed, 0). It is room that others "
+    "could use. No bill is lower for it before a node goes."
 )
 _LACKING: Final = (
     "Sum over containers of what is recommended above what is requested: max(recommended − requested, 0). It is never "

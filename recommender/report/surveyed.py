@@ -10,7 +10,6 @@ from elastipod.pods import Node, Pod
 from elastipod.quantities import Resources
 from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
-from recommender.ranges import Range
 from recommender.report.told import Savings, told
 from recommender.report.window import Window
 from recommender.savings import Advised, Snapshot, accounts, realisable
@@ -42,7 +41,7 @@ def surveyed_savings(
     snapshot = Snapshot(
         pods=surveyed.pods,
         nodes={node.name: node for node in nodes},
-        advised={one.key: Advised(_target(one), one.confidence, str(one.reason)) for one in advice},
+        advised={one.key: _advised(one) for one in advice},
         used=window.newest,
         before={},
         usage=window.usage(),
@@ -60,8 +59,8 @@ def surveyed_savings(
     )
 
 
-def _target(one: Advice) -> Resources:
-    def of(found: Range | None) -> int | None:
-        return None if found is None else found.target
-
-    return Resources(of(one.wants.cpu), of(one.wants.memory))
+def _advised(one: Advice) -> Advised:
+    ranges = (one.wants.cpu, one.wants.memory)
+    target = Resources(*(None if found is None else found.target for found in ranges))
+    uncapped = Resources(*(None if found is None else found.uncapped for found in ranges))
+    return Advised(target, one.confidence, str(one.reason), uncapped=uncapped)

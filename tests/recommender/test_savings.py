@@ -56,6 +56,29 @@ def test_waste_is_what_is_reserved_above_the_recommendation_and_need_is_no_waste
     assert (cpu.confidence_days, cpu.reason) == (3.5, "Capped")
 
 
+@pytest.mark.parametrize(("requested", "waste", "lacking"), [(900, 0.0, 0.0), (1500, 0.5, 0.0), (300, 0.0, 0.2)])
+def test_what_is_needed_and_only_capped_is_no_waste(requested: int, waste: float, lacking: float) -> None:
+    taken = Snapshot(
+        [(pod("a", requested), WEB)],
+        NODES,
+        {APP: Advised(Resources(500, None), uncapped=Resources(1000, GI))},
+        {},
+        {},
+        {},
+    )
+    cpu, memory = accounts(taken, TABLE)
+    assert (cpu.waste.amount, cpu.lacking.amount) == (waste, lacking)
+    assert (memory.waste, memory.recommended) == (Cost(), None)
+
+
+def test_no_node_is_promised_for_what_a_cap_takes_from_pods_that_need_it() -> None:
+    pods = [(pod(name, 3000, GI, at=at), WEB) for name, at in (("a", "cheap"), ("b", "dear"))]
+    for needed, spared in ((3500, ()), (500, ("dear",))):
+        advised = {APP: Advised(Resources(500, GI), uncapped=Resources(needed, GI))}
+        taken = Snapshot(pods, NODES, advised, {}, {}, {})
+        assert realisable(taken, TABLE, is_protected=lambda _: False).nodes == spared
+
+
 def test_growth_counts_against_what_is_applied() -> None:
     found = accounts(snapshot(pod("a", 500, 2 * GI), before={APP: Resources(2000, GI)}), TABLE)
     assert of(found, Resource.CPU).applied == Cost(1.5, 1.5)
