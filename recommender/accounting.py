@@ -20,6 +20,7 @@ from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Resource
 from recommender.recommending import Recommendations
+from recommender.report.figures import counted
 from recommender.report.told import Paid, Sums, told
 from recommender.savings import Account, Realisable, Snapshot, Totals, accounts, dearest, realisable, totals
 from recommender.settings import RecommenderSettings
@@ -92,7 +93,7 @@ class Accounting:
         await self._packing.finished()
 
     def _told(self, found: "_Accounts") -> bytes:
-        notes = [f"{found.left_out} containers of workloads are not listed; they are in the totals."]
+        notes = [f"Not listed, but in the cluster's totals: {counted(found.left_out, 'more container')}."]
         savings = told(
             found.at,
             self._prices.currency,

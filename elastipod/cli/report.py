@@ -18,7 +18,6 @@ from elastipod.cli.options import (
     AllNamespacesOption,
     ContextOption,
     KubeconfigOption,
-    NamespaceOption,
     Output,
     SelectorOption,
     connect,
@@ -54,7 +53,9 @@ class Form(StrEnum):
 
 
 def report(
-    namespace: NamespaceOption = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Only this namespace; all where not given.")
+    ] = None,
     all_namespaces: AllNamespacesOption = False,
     selector: SelectorOption = "",
     output: Annotated[Form, typer.Option("--output", "-o", help="How to print it.")] = Form.TABLE,

@@ -24,7 +24,7 @@ def write_page(savings: Savings, curves: Sequence[Drawn], file: Path) -> None:
     try:
         file.write_text(page_of(savings, curves), "utf-8")
     except OSError as error:
-        typer.echo(f"error: --file: {shown(error)}", err=True)
+        typer.echo(f"error: --file: {shown(file)} can not be written: {error.strerror}", err=True)
         raise typer.Exit(1) from None
 
 

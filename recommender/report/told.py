@@ -147,6 +147,7 @@ def within(savings: Savings, namespace: str) -> Savings:
     accounts = [one for one in savings.accounts if one.namespace == namespace]
     notes = [
         *savings.notes,
+        *([] if accounts else [f"Of namespace {namespace} nothing is told: no pod of it holds a reservation."]),
         "Which nodes could be given back is told of the whole cluster only: leave --namespace out.",
     ]
     return msgspec.structs.replace(savings, accounts=accounts, totals=sums(accounts), realisable=None, notes=notes)

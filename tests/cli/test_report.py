@@ -110,6 +110,12 @@ def test_every_form_has_the_same_figures_to_the_last_digit(url: str, tmp_path: P
 
 
 @pytest.mark.promserver
+def test_a_page_that_can_not_be_written_is_told_by_its_file(url: str) -> None:
+    answer = run("--prometheus", url, "--file", "/no/such/report.html")
+    assert answer.exit_code == 1
+    assert answer.stderr.endswith("error: --file: /no/such/report.html can not be written: No such file or directory\n")
+
+
 def test_money_is_in_the_tables_currency_and_nothing_is_converted(url: str, tmp_path: Path) -> None:
     file = tmp_path / "prices.csv"
     file.write_text("core_hour,gib_hour\n0.1,0.01\n")

@@ -305,7 +305,7 @@ async def test_of_too_many_the_dearest_are_told_and_the_totals_are_of_all() -> N
         found = savings(world)
         assert {one.workload for one in found.accounts} == {"web"}
         assert [sums.requested.amount for sums in found.totals.values()] == [3.0, GI + 128.0 * MI]
-        assert found.notes == ["1 containers of workloads are not listed; they are in the totals."]
+        assert found.notes == ["Not listed, but in the cluster's totals: 1 more container."]
         assert gauges(world)["elastipod_workload_series_left_out"] == [({}, 1.0)]
 
 

@@ -82,4 +82,9 @@ def test_of_one_namespace_no_node_is_promised_and_that_is_said() -> None:
     assert found.realisable is None
     assert found.totals == sums(found.accounts)
     assert any("of the whole cluster" in note for note in found.notes)
+    assert not any("nothing is told" in note for note in found.notes)
     assert found.totals[Resource.CPU].requested.amount == pytest.approx(2.0)
+
+
+def test_of_a_namespace_that_is_not_there_it_is_said_that_nothing_is_told() -> None:
+    assert any("Of namespace bnak nothing is told" in note for note in within(savings(account()), "bnak").notes)
