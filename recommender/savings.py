@@ -87,8 +87,13 @@ class Advised(Struct, frozen=True):
         return Resources(*map(amount, Resource))
 
     def reason_for(self, resource: Resource) -> str:
-        """Why the target is what it is: what capped it last, or else what holds for the container."""
-        return next((str(one.reason) for one in reversed(self.caps) if one.resource is resource), self.reason)
+        """Why its target is what it is, or is not there: what capped it last, or else what holds for the container.
+
+        That is no reason for a resource without a target beside one that has one.
+        """
+        cap = next((str(one.reason) for one in reversed(self.caps) if one.resource is resource), "")
+        is_of_both = self.target.is_empty or resource.of(self.target) is not None
+        return cap or (self.reason if is_of_both else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +149,8 @@ class Account(Struct, frozen=True, gc=False):
     @property
     def reason(self) -> str:
         """Why that is recommended, or nothing is."""
-        if self.advised is None:
-            return str(Reason.NO_RECOMMENDATION)
-        return self.advised.reason_for(self.resource)
+        found = "" if self.advised is None else self.advised.reason_for(self.resource)
+        return found if found or self.recommended is not None else str(Reason.NO_RECOMMENDATION)
 
 
 class Totals(Struct, frozen=True, gc=False):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from elastipod.pods import Container, ContainerKey, ContainerKind, Node, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
+from elastipod.reasons import Reason
 from recommender.prices import Prices, PriceTable, read_prices
-from recommender.ranges import Resource
+from recommender.ranges import Cap, Resource
 from recommender.savings import Account, Advised, Cost, Direction, Snapshot, Usage, accounts, realisable, totals
 
 MI, GI = 1024**2, 1024**3
@@ -104,6 +105,17 @@ def test_without_a_recommendation_nothing_is_promised() -> None:
     only_cpu = accounts(snapshot(pod("a"), target=Resources(250, None)), TABLE)
     assert of(only_cpu, Resource.MEMORY).direction is Direction.UNKNOWN
     assert of(accounts(snapshot(pod("a"), target=Resources(1000, GI)), TABLE), Resource.CPU).direction is Direction.KEEP
+
+
+def test_a_reason_is_of_the_resource_that_it_is_told_of() -> None:
+    def reasons(advised: Advised) -> list[str]:
+        return [one.reason for one in accounts(Snapshot([(pod("a"), WEB)], NODES, {APP: advised}, {}, {}, {}), TABLE)]
+
+    withheld = Cap(Resource.MEMORY, Reason.CAPPED_BY_LIMIT_RANGE, "LimitRange small")
+    assert reasons(Advised(Resources(250, None), 1.0, "OutsideBounds")) == ["OutsideBounds", "NoRecommendation"]
+    assert reasons(Advised(Resources(250, None), 1.0, "", caps=(withheld,))) == ["", "CappedByLimitRange"]
+    assert reasons(Advised(Resources(), reason="BadValue")) == ["BadValue", "BadValue"]
+    assert reasons(Advised(Resources())) == ["NoRecommendation", "NoRecommendation"]
 
 
 def test_a_limit_is_no_request_and_what_is_not_set_is_nothing() -> None:
