@@ -1,4 +1,4 @@
-"""A Deployment follows its load in place, by metrics-server's figures."""
+"""A Deployment follows its load in place, by metrics-server's figures, and the report tells of it."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import pytest
 
 from elastipod.clock import SystemClock
 from elastipod.quantities import parse_memory
+from tests.kubernetes.calls import Json
 from tests.kubernetes.pods import actual
 from tests.kubernetes.processes import wait_for
 from tests.kubernetes.proofs.installation import Elastipod
@@ -39,6 +40,17 @@ def test_a_deployment_grows_and_shrinks_with_its_load_in_place(
         wait_for(requests, SECONDS, "it shrinks", lambda found: max(found) <= 64 * MIB)
         shrank = clock.monotonic() - since
         assert identities(wait_running(cluster.calls, 2, "app=web")) == identities(began)
+
+        def accounts() -> list[Json]:
+            found = elastipod.run("report")["accounts"]
+            return [one for one in found if (one["workload"], one["resource"]) == ("web", "memory")]
+
+        def is_up_to_date(found: list[Json]) -> bool:
+            return [one["requested"]["amount"] for one in found] == [sum(requests())]
+
+        [account] = wait_for(accounts, SECONDS, "the report tells of it", is_up_to_date)
+        assert (account["pods"], account["container"]) == (2, "app")
+        assert account["applied"]["amount"] == account["before"]["amount"] - account["requested"]["amount"]
     record_property(
         "figure",
         f"real Kubernetes cluster: a Deployment was resized {grew:.0f} s after its load rose, "
