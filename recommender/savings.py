@@ -128,6 +128,8 @@ class Account(Struct, frozen=True, gc=False):
     """Recommended above what is reserved."""
     advised: Advised | None = None
     usage: Usage | None = None
+    is_sidecar: bool = False
+    """Whether it is a native sidecar, which stands among the init containers."""
 
     @property
     def applied(self) -> Cost:
@@ -191,6 +193,7 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
     """Per workload, container and resource, sorted by them. Raises PriceError."""
     priced = {name: prices.of(node) for name, node in snapshot.nodes.items()}
     places: dict[ContainerKey, int] = {}
+    sidecars: set[ContainerKey] = set()
     shown: list[tuple[float | None, ...]] = []
     for pod, workload in snapshot.pods:
         if not counts(pod):
@@ -199,7 +202,10 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
         for container, (cpu_beyond, memory_beyond) in _with_beyond(pod, workload, snapshot.advised):
             requests, admitted, limits = container.requests, allocated(container), container.limits
             cores, memory_bytes = snapshot.used.get((pod.namespace, pod.name, container.name), _NOT_MEASURED)
-            place = places.setdefault(ContainerKey(workload, container.name), len(places))
+            key = ContainerKey(workload, container.name)
+            if container.kind is ContainerKind.SIDECAR:
+                sidecars.add(key)
+            place = places.setdefault(key, len(places))
             shown.append(
                 (place, price.core_hour, requests.cpu_millicores, admitted.cpu_millicores, limits.cpu_millicores, cores,
                  cpu_beyond, price.byte_hour, requests.memory_bytes, admitted.memory_bytes, limits.memory_bytes,
@@ -207,8 +213,8 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
             )  # fmt: skip
     keys = list(places)
     rows, *columns = np.array(shown, dtype=np.float64).reshape(-1, 13).T
-    cpu = _added_up(snapshot, Resource.CPU, keys, rows.astype(np.int64), *columns[:6])
-    memory = _added_up(snapshot, Resource.MEMORY, keys, rows.astype(np.int64), *columns[6:])
+    cpu = _added_up(snapshot, Resource.CPU, keys, sidecars, rows.astype(np.int64), *columns[:6])
+    memory = _added_up(snapshot, Resource.MEMORY, keys, sidecars, rows.astype(np.int64), *columns[6:])
     return [one for key in sorted(keys) for one in (cpu[places[key]], memory[places[key]])]
 
 
@@ -295,6 +301,7 @@ def _added_up(
     snapshot: Snapshot,
     resource: Resource,
     keys: Sequence[ContainerKey],
+    sidecars: Collection[ContainerKey],
     rows: Ints,
     price: Floats,
     requests: Floats,
@@ -334,5 +341,6 @@ def _added_up(
         costs(np.fmax(targets[rows] - requested, 0.0)),
         advised,
         (snapshot.usage.get((key, resource)) for key in keys),
+        (key in sidecars for key in keys),
     )
     return [Account(key, resource, *values) for key, *values in zip(keys, *columns, strict=True)]

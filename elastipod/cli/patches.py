@@ -31,25 +31,21 @@ def patches(rows: Iterable[Row]) -> Iterator[str]:
         by_workload.setdefault((row["namespace"], row["workload"]), []).append(row)
     for (namespace, workload), found in by_workload.items():
         kind, _, name = workload.partition("/")
-        containers = []
+        worth = []
         for row in found:
             why_not = _why_not(kind, row)
             if why_not:
                 yield f"# {shown(namespace)}/{shown(workload)}, {shown(row['container'])}: {shown(why_not)}\n"
             else:
-                containers.append({"name": row["container"], "resources": _resources(row)})
-        if containers:
-            yield "---\n" + yaml.safe_dump(_manifest(namespace, kind, name, containers), sort_keys=False)
+                worth.append(row)
+        if worth:
+            yield "---\n" + yaml.safe_dump(_manifest(namespace, kind, name, worth), sort_keys=False)
 
 
 def patch_of(owner: Workload, rows: Iterable[Row]) -> str:
     """One workload's patch as a YAML document; nothing where it has nothing to gain."""
-    containers = [
-        {"name": row["container"], "resources": _resources(row)} for row in rows if not _why_not(owner.kind, row)
-    ]
-    if not containers:
-        return ""
-    return yaml.safe_dump(_manifest(owner.namespace, owner.kind, owner.name, containers), sort_keys=False)
+    worth = [row for row in rows if not _why_not(owner.kind, row)]
+    return yaml.safe_dump(_manifest(owner.namespace, owner.kind, owner.name, worth), sort_keys=False) if worth else ""
 
 
 def _why_not(kind: str, row: Row) -> str:
@@ -85,8 +81,13 @@ def _whole_mib(memory_bytes: int) -> str:
     return format_memory(-(-memory_bytes // _MIB) * _MIB)
 
 
-def _manifest(namespace: str, kind: str, name: str, containers: list[Row]) -> Row:
-    template: Row = {"template": {"spec": {"containers": containers}}}
+def _manifest(namespace: str, kind: str, name: str, rows: list[Row]) -> Row:
+    spec: dict[str, list[Row]] = {}
+    for row in rows:
+        # A native sidecar stands among the init containers.
+        where = "initContainers" if row.get("is_sidecar") else "containers"
+        spec.setdefault(where, []).append({"name": row["container"], "resources": _resources(row)})
+    template: Row = {"template": {"spec": spec}}
     is_app = kind in _APPS
     return {
         "apiVersion": "apps/v1" if is_app else "batch/v1",

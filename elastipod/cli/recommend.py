@@ -25,7 +25,7 @@ from elastipod.cli.options import (
 )
 from elastipod.cli.output import change, print_csv, print_rows
 from elastipod.cli.patches import patches
-from elastipod.pods import Container, Pod
+from elastipod.pods import Container, ContainerKind, Pod
 from elastipod.quantities import QuantityError, Resources, format_cpu, show_memory
 
 _COLUMNS: Final = ("namespace", "workload", "container", "pods", "cpu", "memory", "mode", "confidence")
@@ -129,6 +129,7 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
         "namespace": autoscaler.metadata.namespace,
         "workload": f"{target.kind}/{target.name}" if target else "",
         "container": one.container_name,
+        "is_sidecar": any(_is_sidecar(pod, one.container_name) for pod in pods),
         "pods": len(pods),
         "cpu": change(has.cpu_millicores, wants.cpu_millicores, format_cpu),
         "memory": change(has.memory_bytes, wants.memory_bytes, show_memory),
@@ -147,6 +148,11 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
         "limits": {"cpu_millicores": limits.cpu_millicores, "memory_bytes": limits.memory_bytes},
         "target": {"cpu_millicores": wants.cpu_millicores, "memory_bytes": wants.memory_bytes},
     }
+
+
+def _is_sidecar(pod: Pod, container: str) -> bool:
+    found = pod.container(container)
+    return found is not None and found.kind is ContainerKind.SIDECAR
 
 
 def _sizes_now(pods: list[Pod], container: str) -> tuple[Resources, Resources]:

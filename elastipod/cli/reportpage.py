@@ -62,6 +62,7 @@ def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
         "namespace": first.namespace,
         "workload": f"{first.workload_kind}/{first.workload}",
         "container": first.container,
+        "is_sidecar": first.is_sidecar,
         "confidence": "enough" if days >= RecommenderSettings().enough_confidence else "low",
         "reason": first.reason,
         "message": "",

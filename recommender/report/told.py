@@ -63,6 +63,8 @@ class Told(Struct, rename="camel", frozen=True):
     lacking: Paid | None = None
     applied: Paid | None = None
     usage: Over | None = None
+    is_sidecar: bool = False
+    """Whether it is a native sidecar, which stands among the init containers."""
 
     @property
     def owner(self) -> Workload:
@@ -183,6 +185,7 @@ def _told(account: Account) -> Told:
         account.reason,
         **{name: None if cost is None else _paid(cost) for name, cost in numbers.items()},
         usage=None if usage is None else Over(usage.mean, usage.p95, usage.peak),
+        is_sidecar=account.is_sidecar,
     )
 
 

@@ -292,6 +292,15 @@ def test_a_patch_holds_one_pods_share_of_both_resources() -> None:
     assert (parse_cpu(found["requests"]["cpu"]), parse_memory(found["requests"]["memory"])) == (500, 0.25 * GIB)
 
 
+def test_a_native_sidecars_patch_stands_among_the_init_containers() -> None:
+    both = savings(account(), account(container="proxy", is_sidecar=True))
+    spec = yaml.safe_load(Patches(both).of(WEB))["spec"]["template"]["spec"]
+    assert {where: [one["name"] for one in those] for where, those in spec.items()} == {
+        "containers": ["app"],
+        "initContainers": ["proxy"],
+    }
+
+
 @pytest.mark.parametrize(
     "one",
     [

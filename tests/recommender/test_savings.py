@@ -118,6 +118,12 @@ def test_a_reason_is_of_the_resource_that_it_is_told_of() -> None:
     assert reasons(Advised(Resources())) == ["NoRecommendation", "NoRecommendation"]
 
 
+def test_a_native_sidecar_is_told_as_such() -> None:
+    containers = (Container("proxy", ContainerKind.SIDECAR), Container("app"))
+    found = accounts(snapshot(pod("a", containers=containers)), TABLE)
+    assert [(one.key.container, one.is_sidecar) for one in found][::2] == [("app", False), ("proxy", True)]
+
+
 def test_a_limit_is_no_request_and_what_is_not_set_is_nothing() -> None:
     limited = pod("a", None, None, limits=Resources(2000, None), allocated=Resources(100, None))
     cpu, memory = accounts(snapshot(limited, used={("ns", "a", "app"): (0.1, 5.0)}), TABLE)
