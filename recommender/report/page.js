@@ -8,8 +8,9 @@
     const body = table.tBodies[0];
     const rows = [...body.rows];
     const number = (text) => {
-      const found = /^([+-]?[\d.,]+(?:e[+-]?\d+)?)\s*(\S*)/.exec(text);
-      return found ? Number(found[1].replaceAll(",", "")) * (sizes[found[2]] ?? 1) : -Infinity;
+      const found = /^[+-]?[\d.,]+(?:e[+-]?\d+)?/.exec(text);
+      const unit = /[KMGT]?i?B\b/.exec(text);
+      return found ? Number(found[0].replaceAll(",", "")) * (sizes[unit?.[0]] ?? 1) : -Infinity;
     };
     const value = (row, place, isNumber) => {
       const text = row.cells[place].textContent.trim();

@@ -175,6 +175,22 @@ def test_a_link_to_a_patch_leads_to_it() -> None:
 
 
 @pytest.mark.browser
+async def test_a_browser_sorts_usage_over_a_window_by_its_amount(tmp_path: Path) -> None:
+    of = {"few": GIB / 5, "most": 3 * GIB, "fewest": 20.0}
+    told = [
+        account(resource=Resource.MEMORY, workload=name, usage=Over(amount / 2, amount, amount))
+        for name, amount in of.items()
+    ]
+    file = tmp_path / "report.html"
+    file.write_text(page(savings(*told), {}.get), "utf-8")
+    async with browsing() as browser:
+        await browser.open(file.as_uri())
+        await browser.value("document.querySelector('th[data-name=used] button').click()")
+        rows = "[...document.querySelectorAll('tbody tr')].map(one => one.cells[1].innerText)"
+        assert await browser.value(rows) == ["Deployment/fewest", "Deployment/few", "Deployment/most"]
+
+
+@pytest.mark.browser
 async def test_a_browser_sorts_and_searches_and_asks_for_nothing(tmp_path: Path) -> None:
     web, db = account(2.0, 0.5), account(1.0, 4.0, Resource.MEMORY, workload="db", usage=None)
     file = tmp_path / "report.html"
