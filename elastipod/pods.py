@@ -13,6 +13,8 @@ from elastipod.selectors import LabelSelector, Requirement
 
 OWN_PREFIX: Final = "elastipod.io/"
 """The prefix of our own annotations and labels."""
+STAYING: Final = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+"""Annotations by which a pod's owner keeps it where it is."""
 
 
 class QosClass(StrEnum):
@@ -196,7 +198,7 @@ class Pod(Struct, frozen=True, gc=False):
     """False for preemptionPolicy Never."""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    """Only ours (elastipod.io/...) and the ones VPA's users set."""
+    """Only ours (elastipod.io/...), the ones VPA's users set, and STAYING."""
     owner: OwnerReference | None = None
     created_at: float = 0.0
     deletion_at: float | None = None
@@ -227,6 +229,11 @@ class Pod(Struct, frozen=True, gc=False):
     @property
     def is_terminal(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def stays(self) -> bool:
+        """Whether autoscalers of nodes are told to leave it where it is."""
+        return any(self.annotations.get(key) == value for key, value in STAYING.items())
 
     @property
     def is_running(self) -> bool:

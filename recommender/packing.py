@@ -31,9 +31,9 @@ def spare_nodes(
 
     `sizes` is by pod (`namespace/name`); others keep what they ask for. `is_protected` tells of a pod that no budget
     lets go. `worth` is a node's price: of nodes equally full, the dearest is emptied first. Pods of DaemonSets and
-    static pods end with their node; a pod that nobody would make again, that is protected, or that requires what is not
-    weighed here (Affinity.has_more) keeps its node. Nodes that take no pods are neither emptied nor filled; those of
-    the control plane are filled only.
+    static pods end with their node; a pod that nobody would make again, that stays, that is protected, or that requires
+    what is not weighed here (Affinity.has_more) keeps its node. Nodes that take no pods are neither emptied nor filled;
+    those of the control plane are filled only.
     """
     open_nodes = [node for node in nodes if node.is_ready and not node.is_unschedulable]
     packing = _Packing(open_nodes, pods, sizes)
@@ -69,7 +69,7 @@ class _Packing:
     def empty(self, number: int, is_protected: Callable[[Pod], bool]) -> bool:
         """Move all that would have to go to other nodes; nothing where one of them has to stay."""
         moving = self._moving(number)
-        if any(pod.owner is None or pod.affinity.has_more or is_protected(pod) for pod in moving):
+        if any(pod.owner is None or pod.stays or pod.affinity.has_more or is_protected(pod) for pod in moving):
             return False
         free = self._free[number].copy()
         self._free[number] = -_TAKEN

@@ -18,6 +18,7 @@ from elastipod.limits import LimitRange, LimitRangeItem, Quota
 from elastipod.owners import Owned
 from elastipod.pods import (
     OWN_PREFIX,
+    STAYING,
     Affinity,
     Apart,
     Container,
@@ -322,13 +323,13 @@ _shared_affinity: Final = lru_cache(maxsize=1024)(_read_affinity)
 
 
 def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:
-    """Ours and VPA's; of one that is absurdly long only the start is kept, to be refused by name."""
+    """Ours, VPA's and STAYING; of one that is absurdly long only the start is kept, to be refused by name."""
     if not annotations:
         return _NO_LABELS
     kept = {
         key: value if len(value) <= _MOST_ANNOTATION else value[:_SHOWN_OF_ANNOTATION]
         for key, value in annotations.items()
-        if key.startswith(OWN_PREFIX) or key in VPA_ANNOTATIONS
+        if key.startswith(OWN_PREFIX) or key in VPA_ANNOTATIONS or key in STAYING
     }
     return kept or _NO_LABELS
 

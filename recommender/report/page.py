@@ -57,8 +57,9 @@ _APPLIED: Final = (
 _REALISABLE: Final = (
     "Whole nodes that would be empty if every pod were as recommended and pods were packed anew: each pod of such a "
     "node has a place elsewhere by both resources, node selectors and affinity, taints, required anti-affinity, the "
-    "most pods a node takes, and PodDisruptionBudgets; DaemonSets' and static pods end with their node, bare pods keep "
-    "theirs. Volumes and local storage are not looked at. It is the only number that lowers a bill."
+    "most pods a node takes, and PodDisruptionBudgets; DaemonSets' and static pods end with their node; bare pods, and "
+    "those that an annotation keeps in place, keep theirs, and the control plane's nodes stay. Volumes and local "
+    "storage are not looked at. It is the only number that lowers a bill."
 )
 
 

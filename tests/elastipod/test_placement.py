@@ -109,3 +109,17 @@ def test_an_affinity_of_the_wrong_kind_is_an_object_that_can_not_be_read(odd: An
 
 def test_an_operator_that_is_not_known_selects() -> None:
     assert LabelSelector(match_expressions=(Requirement("a", "Near", ("b",)),)).selects({})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "stays"),
+    [
+        ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false", True),
+        ("cluster-autoscaler.kubernetes.io/safe-to-evict", "true", False),
+        ("karpenter.sh/do-not-disrupt", "true", True),
+    ],
+)
+def test_a_pod_stays_where_its_owner_says_so(annotation: str, value: str, stays: bool) -> None:
+    pod = build.pod_json("web", containers=[build.container_json("app")])
+    pod["metadata"]["annotations"] = {annotation: value}
+    assert decode_pod(json.dumps(pod).encode()).stays is stays

@@ -66,6 +66,8 @@ SMALL = [pod("a", "n1", 100, GI), pod("b", "n2", 100, GI)]
         {"affinity": Affinity(nodes=((Requirement("disk", "In", ("ssd",)),),))},
         {"affinity": Affinity(apart=(Apart(LabelSelector({"app": "b"})),))},
         {"affinity": Affinity(has_more=True)},
+        {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
+        {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
     ],
 )
 def test_a_pod_that_may_not_go_keeps_its_node(moved: dict[str, Any]) -> None:
