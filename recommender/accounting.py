@@ -19,10 +19,11 @@ from recommender.exposition import accounts_text, realisable_text
 from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Resource
+from recommender.realisable import Realisable, realisable
 from recommender.recommending import Recommendations
 from recommender.report.figures import counted
 from recommender.report.told import Paid, Sums, told
-from recommender.savings import Account, Realisable, Snapshot, Totals, accounts, dearest, realisable, totals
+from recommender.savings import Account, Snapshot, Totals, accounts, dearest, totals
 from recommender.settings import RecommenderSettings
 from recommender.snapshots import Snapshots, take_down
 

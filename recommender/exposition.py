@@ -13,7 +13,8 @@ from typing import Final
 from elastipod.quantities import Resources
 from recommender.gauges import Gauge, escaped, labels
 from recommender.ranges import Resource
-from recommender.savings import Account, Advised, Cost, Realisable
+from recommender.realisable import Realisable
+from recommender.savings import Account, Advised, Cost
 
 Value = Callable[[Account], float | None]
 

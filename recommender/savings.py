@@ -1,12 +1,12 @@
 """What is reserved, used and recommended, in cores, bytes and money.
 
-Owns the accounts of workloads and the three numbers that are kept apart: *waste* (reserved and not needed),
-*applied* (reserved before, less what is reserved now; growth counts against it) and *realisable* (whole nodes that
-would be empty: packing.py says which). What an hour costs is prices.py's matter. A pod counts from its binding to a
-node until it is told to end, so that one that is replaced never counts beside its successor.
+Owns the accounts of workloads and two of the three numbers that are kept apart: *waste* (reserved and not needed) and
+*applied* (reserved before, less what is reserved now; growth counts against it). The third is realisable.py's matter,
+what an hour costs prices.py's. A pod counts from its binding to a node until it is told to end, so that one that is
+replaced never counts beside its successor.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import repeat
@@ -16,12 +16,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from elastipod.fit import allocated, pod_sum
+from elastipod.fit import allocated
 from elastipod.pods import Container, ContainerKey, ContainerKind, Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
 from recommender.histogram import Floats, Ints
-from recommender.packing import spare_nodes
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
 from recommender.wholepods import beyond
@@ -179,16 +178,6 @@ class Snapshot:
     usage: Mapping[tuple[ContainerKey, Resource], Usage]
 
 
-@dataclass(frozen=True, slots=True)
-class Realisable:
-    """Nodes that could be given back, and what they hold and cost."""
-
-    nodes: tuple[str, ...] = ()
-    cores: float = 0.0
-    memory_bytes: float = 0.0
-    per_hour: float = 0.0
-
-
 def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
     """Per workload, container and resource, sorted by them. Raises PriceError."""
     priced = {name: prices.of(node) for name, node in snapshot.nodes.items()}
@@ -249,25 +238,6 @@ def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
     return found
 
 
-def realisable(snapshot: Snapshot, prices: PriceTable, *, is_protected: Callable[[Pod], bool]) -> Realisable:
-    """Which nodes would be empty if all pods were as recommended, those that are already among them. Raises PriceError.
-
-    `is_protected` tells of a pod that no budget lets go.
-    """
-    pods = [pod for pod, _ in snapshot.pods if counts(pod)]
-    sizes = {pod.key: _recommended(pod, workload, snapshot.advised) for pod, workload in snapshot.pods if counts(pod)}
-    names = spare_nodes(
-        list(snapshot.nodes.values()),
-        pods,
-        sizes,
-        is_protected=is_protected,
-        worth=lambda node: _whole(node, prices)[2],
-    )
-    wholes = [_whole(snapshot.nodes[name], prices) for name in names]
-    cores, memory_bytes, per_hour = (sum(column) for column in zip(*wholes, strict=True)) if wholes else (0.0, 0.0, 0.0)
-    return Realisable(tuple(names), cores, memory_bytes, per_hour)
-
-
 def _with_beyond(
     pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]
 ) -> Iterable[tuple[Container, tuple[float, ...]]]:
@@ -278,23 +248,6 @@ def _with_beyond(
     found = [advised.get(ContainerKey(workload, one.name)) for one in containers]
     targets = [NOTHING if one is None else one.target for one in found]
     return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], targets), strict=True)
-
-
-def _recommended(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> Resources:
-    """What a pod would request if it were as recommended."""
-
-    def size(container: Container) -> Resources:
-        found = None if container.kind is ContainerKind.INIT else advised.get(ContainerKey(workload, container.name))
-        return container.requests if found is None else found.sized(container.requests)
-
-    return pod_sum(pod, size)
-
-
-def _whole(node: Node, prices: PriceTable) -> tuple[float, float, float]:
-    """A node's cores and bytes, and money for an hour of it."""
-    has = node.capacity.or_else(node.allocatable)
-    cores, memory_bytes = has.cpu / 1000, float(has.memory)
-    return cores, memory_bytes, prices.of(node).per_hour(cores, memory_bytes)
 
 
 def _added_up(

@@ -23,7 +23,8 @@ from recommender.exposition import accounts_text, realisable_text
 from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
-from recommender.savings import Advised, Realisable, Snapshot, accounts
+from recommender.realisable import Realisable
+from recommender.savings import Advised, Snapshot, accounts
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 from updater.admission.service import Admission

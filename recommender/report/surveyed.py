@@ -10,9 +10,10 @@ from elastipod.pods import Node, Pod
 from elastipod.quantities import Resources
 from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
+from recommender.realisable import realisable
 from recommender.report.told import Savings, told
 from recommender.report.window import Window
-from recommender.savings import Advised, Snapshot, accounts, realisable
+from recommender.savings import Advised, Snapshot, accounts
 
 NO_NODES: Final = (
     "Which nodes could be given back is not known: that takes every pod of the cluster with what keeps it where it is, "

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from elastipod.pods import Workload
 from recommender.ranges import Resource
-from recommender.savings import Account, Cost, Direction, Realisable
+from recommender.realisable import Realisable
+from recommender.savings import Account, Cost, Direction
 
 NUMBERS: Final = (
     "before", "requested", "allocated", "limit", "used", "recommended", "waste", "lacking", "applied",

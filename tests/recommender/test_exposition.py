@@ -10,7 +10,8 @@ from recommender.exposition import FAMILIES, accounts_text, realisable_text
 from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable, read_prices
 from recommender.ranges import Resource
-from recommender.savings import Account, Cost, Realisable, Snapshot, dearest
+from recommender.realisable import Realisable
+from recommender.savings import Account, Cost, Snapshot, dearest
 
 KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
 

@@ -12,7 +12,8 @@ from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from recommender.prices import Prices, PriceTable, read_prices
 from recommender.ranges import Cap, Resource
-from recommender.savings import Account, Advised, Cost, Direction, Snapshot, Usage, accounts, realisable, totals
+from recommender.realisable import realisable
+from recommender.savings import Account, Advised, Cost, Direction, Snapshot, Usage, accounts, totals
 
 MI, GI = 1024**2, 1024**3
 WEB = Workload("ns", "Deployment", "web")

@@ -12,9 +12,10 @@ from elastipod.quantities import Resources
 from recommender.exposition import accounts_text, realisable_text
 from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
+from recommender.realisable import realisable
 from recommender.report.figures import flat
 from recommender.report.told import Savings, read_savings, sums, told, within
-from recommender.savings import accounts, realisable, totals
+from recommender.savings import accounts, totals
 from tests.recommender.report.build import account, savings
 from tests.recommender.test_savings import APP, GI, TABLE, pod, snapshot
 
