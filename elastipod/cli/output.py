@@ -44,11 +44,11 @@ def print_facts(facts: Any, output: Output) -> None:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
 
 
-def print_csv(rows: Sequence[dict[str, Any]]) -> None:
-    """Rows with a line of headings; what is nested gets a column for each part."""
+def print_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> None:
+    """Rows with a line of headings, `columns` among them even without a row; what is nested has one for each part."""
     flat = [_flat(row) for row in rows]
-    columns = list(dict.fromkeys(name for row in flat for name in row))
-    writer = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
+    names = list(dict.fromkeys((*columns, *(name for row in flat for name in row))))
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
 

@@ -188,7 +188,7 @@ def _prices(path: Path | None, currency: str) -> "PriceTable":
 
 def _print(savings: "Savings", curves: "Sequence[Drawn]", output: Form, file: Path | None) -> None:
     from elastipod.cli.reportpage import page_of, write_page
-    from recommender.report.figures import cells, flat, sum_lines
+    from recommender.report.figures import FLAT_COLUMNS, cells, flat, sum_lines
 
     if file is not None:
         write_page(savings, curves, file)
@@ -196,7 +196,7 @@ def _print(savings: "Savings", curves: "Sequence[Drawn]", output: Form, file: Pa
     if output is Form.JSON:
         print_facts(facts(savings), Output.JSON)
     elif output is Form.CSV:
-        print_csv([flat(one, savings.currency) for one in savings.accounts])
+        print_csv([flat(one, savings.currency) for one in savings.accounts], FLAT_COLUMNS)
     elif output is Form.HTML:
         if file is None:
             sys.stdout.write(page_of(savings, curves))

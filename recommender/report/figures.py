@@ -12,6 +12,7 @@ from elastipod.reasons import Reason
 from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
 from recommender.report.told import NO_SUMS, NUMBERS, Over, Paid, Savings, Told
+from recommender.savings import Direction
 
 UNKNOWN: Final = "-"
 _UNITS: Final = (("TiB", 1024.0**4), ("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0))
@@ -117,6 +118,9 @@ def flat(one: Told, currency: str) -> dict[str, Any]:
     for name in ("mean", "p95", "peak"):
         facts[f"used_{name}"] = None if one.usage is None else getattr(one.usage, name)
     return {**facts, "currency": currency}
+
+
+FLAT_COLUMNS: Final = tuple(flat(Told("", "", "", "", Resource.CPU, 0, Direction.UNKNOWN, 0.0, ""), ""))
 
 
 def sum_lines(savings: Savings) -> list[str]:

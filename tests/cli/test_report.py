@@ -239,6 +239,11 @@ def test_of_one_namespace_only_its_own_is_told(cluster: Cluster) -> None:
     assert "Realisable (nodes that would be empty): not known" in answer.stdout
 
 
+def test_a_csv_of_nothing_has_its_headings(cluster: Cluster) -> None:
+    answer = asked(cluster, msgspec.json.encode(savings(account())), "-n", "bnak", "-o", "csv")
+    assert list(csv.reader(io.StringIO(answer.stdout))) == [list(flat(account(), "EUR"))]
+
+
 def test_no_recommender_is_told_with_what_to_do(cluster: Cluster) -> None:
     answer = cluster.run("report")
     assert answer.exit_code == 1
