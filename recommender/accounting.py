@@ -56,14 +56,17 @@ class Accounting:
         self._snapshot: Snapshot | None = None
         self._accounts: _Accounts | None = None
         self._realisable: Realisable | None = None
-        self._text = self._realisable_text = b""
+        self._realisable_text = b""
+        self._text: bytes | None = None
         self._savings: bytes | None = None
         self._is_over = False
 
     @property
     def text(self) -> bytes:
-        """For /metrics."""
-        return self._text + self._realisable_text
+        """For /metrics; written when it is first asked for, as where nobody scrapes it would be most of the work."""
+        if self._text is None and (found := self._accounts) is not None:
+            self._text = accounts_text(found.told, found.left_out, self._prices.currency) + found.more
+        return (self._text or b"") + self._realisable_text
 
     async def run(self, nodes: dict[str, Node], limits: Collection[DisruptionLimit] | None) -> None:
         """Add up what is due; waits only where there is no thread.
@@ -116,16 +119,15 @@ class Accounting:
             those = accounts(snapshot, self._prices)
             shown = dearest(those, self._settings.most_accounted_containers)
             left_out = (len(those) - len(shown)) // len(Resource)
-            text = accounts_text(shown, left_out, self._prices.currency)
-            text += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
-            text += pods_text(snapshot, self._settings.most_pods_told)
-            return _Accounts(facts.at, shown, left_out, totals(those), text), snapshot
+            more = prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
+            more += pods_text(snapshot, self._settings.most_pods_told)
+            return _Accounts(facts.at, shown, left_out, totals(those), more), snapshot
 
         return add_up
 
     def _added(self, found: tuple["_Accounts", Snapshot]) -> None:
         self._accounts, self._snapshot = found
-        self._text, self._savings = self._accounts.text, None
+        self._text = self._savings = None
 
     def _pack(self, snapshot: Snapshot, is_protected: Callable[[Pod], bool]) -> Callable[[], Realisable | None]:
         def asked(pod: Pod) -> bool:
@@ -153,14 +155,15 @@ class _Over(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Accounts:
-    """Accounts of one instant, as far as they are told of, and their text."""
+    """Accounts of one instant, as far as they are told of."""
 
     at: float
     told: list[Account]
     left_out: int
     totals: dict[Resource, Totals]
     """Also of those that are left out."""
-    text: bytes
+    more: bytes
+    """What /metrics tells besides: prices, nodes and pods."""
 
 
 def _sums(found: Totals) -> Sums:
