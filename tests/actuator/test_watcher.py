@@ -22,7 +22,7 @@ from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.reasons import Reason
-from tests.actuator.trees import GROUP, MIB, POD, target, v2_tree
+from tests.actuator.trees import GROUP, MIB, POD, target, use, v2_tree
 from tests.kubernetes.processes import wait_for
 
 
@@ -76,11 +76,11 @@ def test_a_v2_container_is_held_asked_for_and_raised_in_order(tmp_path: Path) ->
         watcher.add(target())
         watcher.complete()
         seen.wait(Watched)
-        (root / GROUP / "memory.current").write_text(f"{95 * MIB}\n")
+        use(root / GROUP, 95 * MIB)
         asked = seen.wait(AskApi)
         assert isinstance(asked, AskApi)
         assert number(root, GROUP, "memory.max") == str(100 * MIB)
-        (root / GROUP / "memory.current").write_text(f"{20 * MIB}\n")
+        use(root / GROUP, 20 * MIB)
         watcher.answer(GROUP, Accepted(asked.limit_bytes))
         seen.wait(Tell)
         assert seen.reasons() == [Reason.RAISED]
@@ -232,7 +232,7 @@ def test_the_guard_is_not_told_of_us_before_all_that_was_there_is_watched(tmp_pa
         watcher.add(target())
         seen.wait(Watched)
         # Its next turn comes after a beat's time.
-        (root / GROUP / "memory.current").write_text(f"{95 * MIB}\n")
+        use(root / GROUP, 95 * MIB)
         seen.wait(AskApi)
         assert (tmp_path / "heartbeat").read_text() == ""
 
@@ -265,7 +265,7 @@ def test_what_can_not_be_read_when_it_is_taken_over_is_told_and_can_be_added_aga
     with watching(CgroupFs(root)) as (watcher, seen):
         watcher.add(target())
         assert isinstance(seen.wait(Failed), Failed)
-        (root / GROUP / "memory.current").write_text(f"{MIB}\n")
+        use(root / GROUP, MIB)
         watcher.add(target())
         seen.wait(Watched)
 
@@ -276,8 +276,8 @@ def test_what_can_not_be_read_is_told_and_the_others_are_watched_on(tmp_path: Pa
         watcher.add(target(f"{POD}/c2"))
         seen.wait(Watched)
         (root / f"{POD}/c2/memory.max").write_text("nonsense\n")
-        (root / f"{POD}/c2/memory.current").write_text(f"{99 * MIB}\n")
+        use(root / f"{POD}/c2", 99 * MIB)
         assert isinstance(seen.wait(Failed), Failed)
         watcher.add(target())
-        (root / GROUP / "memory.current").write_text(f"{95 * MIB}\n")
+        use(root / GROUP, 95 * MIB)
         assert isinstance(seen.wait(AskApi), AskApi)

@@ -40,6 +40,17 @@ def v2_tree(root: Path, *groups: str) -> Path:
     return root
 
 
+def use(group: Path, memory_bytes: int) -> None:
+    """A container uses so much."""
+    tell(group / "memory.current", f"{memory_bytes}\n")
+
+
+def tell(file: Path, text: str) -> None:
+    """What a file that is read meanwhile says from now on: in one write, as a kernel's is never seen empty."""
+    with file.open("r+") as told:
+        told.write(text.ljust(file.stat().st_size))
+
+
 def _appear(folder: Path) -> None:
     """A group, in one moment with all its files, as a kernel makes it."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="made-") as made:

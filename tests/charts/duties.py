@@ -12,7 +12,7 @@ from typing import Final
 from actuator.paths import Driver, container_path
 from elastipod.clock import SystemClock, to_rfc3339
 from elastipod.pods import QosClass
-from tests.actuator.trees import MIB, v2_tree
+from tests.actuator.trees import MIB, use, v2_tree
 from tests.build import container_json, deployment_json, metadata_json, owner_json, pod_json
 from tests.kubernetes.calls import Calls, Json
 from tests.kubernetes.fakenodes import run_pod
@@ -161,6 +161,4 @@ def growing_pod(calls: Calls, namespace: str, node: str, root: Path) -> Path:
 
 def leap(group: Path) -> None:
     """It uses nearly all that it may."""
-    # In one write, as a kernel's file is never seen empty.
-    with (group / "memory.current").open("r+") as usage:
-        usage.write(f"{95 * MIB}\n")
+    use(group, 95 * MIB)

@@ -15,7 +15,7 @@ from elastipod.loop import Health, clock_ticker, run_part
 from elastipod.serving import Serving
 from elastipod.telemetry import Metrics
 from tests.actuator.test_service import Still
-from tests.actuator.trees import MIB, v2_tree
+from tests.actuator.trees import MIB, tell, use, v2_tree
 from tests.build import pod_json, running_status
 from tests.cli.cluster import Cluster
 from tests.cli.test_reading import facts
@@ -72,9 +72,9 @@ class Node:
 
     def use(self, number: int) -> None:
         group = self.root / self.group
-        (group / "cpu.stat").write_text(f"usage_usec {number * 3_000_000}\nuser_usec 1\n")
-        (group / "memory.current").write_text(f"{(26 + number) * MIB}\n")
-        (group / "memory.stat").write_text("anon 5\ninactive_file 0\n")
+        tell(group / "cpu.stat", f"usage_usec {number * 3_000_000}\nuser_usec 1\n")
+        use(group, (26 + number) * MIB)
+        tell(group / "memory.stat", "anon 5\ninactive_file 0\n")
 
     async def stop(self) -> None:
         self.task.cancel()
