@@ -37,6 +37,7 @@ from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, p
 from elastipod.startsizes import TELLING_VARIABLES, Variable, start_sizes
 
 VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated")
+_KEPT_ANNOTATIONS: Final = frozenset({*VPA_ANNOTATIONS, *STAYING})
 _MOST_ANNOTATION: Final = 65_536
 _MOST_KEPT: Final = 64
 """A longer quantity is not worth a place in a cache."""
@@ -329,7 +330,7 @@ def _own_annotations(annotations: dict[str, str] | None) -> dict[str, str]:
     kept = {
         key: value if len(value) <= _MOST_ANNOTATION else value[:_SHOWN_OF_ANNOTATION]
         for key, value in annotations.items()
-        if key.startswith(OWN_PREFIX) or key in VPA_ANNOTATIONS or key in STAYING
+        if key in _KEPT_ANNOTATIONS or key.startswith(OWN_PREFIX)
     }
     return kept or _NO_LABELS
 
