@@ -15,21 +15,22 @@ from typing import Any
 
 import numpy as np
 
+from bench.quality import MEMORY, SOURCES
 from bench.savingspage import page
 from bench.simulatedruns import simulate
 from elastipod.clock import SystemClock
 from recommender.estimators.candidates import CALM, NO_MORE_KILLS
-from recommender.estimators.runs import EarlierRuns, Usage
+from recommender.estimators.runs import ENOUGH_RUNS, EarlierRuns, Usage
 from recommender.histogram import Floats
 from recommender.prices import ON_DEMAND
 from recommender.ranges import Resource
 from recommender.replay import jobs, ours, peers
 from recommender.replay.comparing import outcomes
-from recommender.replay.jobs import ENOUGH_RUNS, Plan, looks
+from recommender.replay.jobs import Plan, looks
 from recommender.replay.playing import Played
 from recommender.replay.scoring import score
 from recommender.replay.series import Panel, Run, Series, is_for_tuning, side_by_side
-from recommender.replay.wholeruns import Sizes, Told, highest, play_whole
+from recommender.replay.wholeruns import MOST_FACTOR, Sizes, Told, highest, play_whole
 from recommender.sources.trace import GIB, read_trace
 
 PARTS = ("tuning", "scored", "all")
@@ -37,24 +38,21 @@ BUNDLED = ("own_genomics_jobs", "synthetic_genomics_jobs", "nezha_k8s_pods", "cr
 """The traces that are part of the project, in bench/traces."""
 OUT = Path(__file__).parent.parent / "docs" / "savings.md"
 
-# Services, and the size of a machine where usage is told as a share of one.
-SERVICES: dict[str, tuple[str, float, float]] = {
-    "nezha_k8s_pods": ("Kubernetes pods (Nezha)", 1.0, 1.0),
-    "crane_pods_cpu": ("applications (Crane)", 1.0, 1.0),
-    "google2011_jobs": ("Borg services (Google)", 32.0, 64.0),
-    "nab_aws_cpu": ("cloud instances (NAB)", 4.0, 1.0),
-    "azure_v1_vm": ("machines (Azure)", 4.0, 1.0),
-    "bitbrains_rnd_2013_08": ("machines (Bitbrains)", 1.0, 1.0),
+# Services, in the page's order.
+SERVICES = {
+    "nezha_k8s_pods": "Kubernetes pods (Nezha)",
+    "crane_pods_cpu": "applications (Crane)",
+    "google2011_jobs": "Borg services (Google)",
+    "nab_aws_cpu": "cloud instances (NAB)",
+    "azure_v1_vm": "machines (Azure)",
+    "bitbrains_rnd_2013_08": "machines (Bitbrains)",
 }
-WITH_MEMORY = ("nezha_k8s_pods", "google2011_jobs")
 # By which rule of the comparison a system is played.
 RULES = {
     Resource.CPU: {"vpa": "vpa", "elastipod": "calm"},
     Resource.MEMORY: {"vpa": "vpa", "elastipod": "calm", "elastipod+": "apart"},
 }
 MINUTE, MINUTES = 60.0, 3
-MOST_FACTOR = 4.0
-"""A guard raises a limit up to so many times what it was."""
 
 # Runs of jobs, and how far apart their CPU is looked at.
 JOBS = {"own_genomics_jobs": 10.0, "synthetic_genomics_jobs": 60.0}
@@ -62,7 +60,7 @@ JOBS = {"own_genomics_jobs": 10.0, "synthetic_genomics_jobs": 60.0}
 
 def services(file: Path, resource: Resource) -> list[dict[str, Any]]:
     """What a file's series reserved by each system, in parts."""
-    source, cores, memory = SERVICES[file.stem]
+    source, (_, cores, memory) = SERVICES[file.stem], SOURCES[file.stem]
     trace = read_trace(file)
     series, unit = (trace.cpu, cores) if resource is Resource.CPU else (trace.memory, memory)
     (panel,) = side_by_side([Series(one.name, one.step_seconds, one.values * unit) for one in series])
@@ -241,17 +239,15 @@ def main() -> int:
         }
         simulated = [pool.submit(simulated_job, file, name) for name, file in sorted(files.items())]
         jobs_task = pool.submit(whole_jobs, [folder / f"{name}.parquet" for name in JOBS])
-        tasks = [
-            pool.submit(services, folder / f"{name}.parquet", Resource.MEMORY) for name in WITH_MEMORY if name in there
-        ]
+        tasks = [pool.submit(services, folder / f"{name}.parquet", Resource.MEMORY) for name in MEMORY if name in there]
         tasks += [pool.submit(services, folder / f"{name}.parquet", Resource.CPU) for name in SERVICES if name in there]
         rows = []
         for task in tasks:
             rows += task.result()
             print(f"{rows[-1]['source']} {rows[-1]['resource']} played, {clock.now() - began:.0f} s", flush=True)
         jobs = jobs_task.result() + [task.result() for task in simulated]
-        left_out = [source for name, (source, _, _) in SERVICES.items() if name not in there]
-        rows.sort(key=lambda one: [source for source, _, _ in SERVICES.values()].index(one["source"]))
+        left_out = [source for name, source in SERVICES.items() if name not in there]
+        rows.sort(key=lambda one: list(SERVICES.values()).index(one["source"]))
         facts = {"services": rows, "jobs": jobs, "left_out": left_out}
     build = OUT.parent.parent / "build"
     build.mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.decoding import BadObject, Decode, Seen, WatchError, decoder
 from elastipod.kube.errors import Gone, KubeError, NotServed, RawStatus, StatusError, status_error
-from elastipod.kube.listing import list_pages
+from elastipod.kube.listing import list_pages, list_raw
 from elastipod.kube.resources import ResourceType
 from elastipod.telemetry import get_logger
 
@@ -176,18 +176,13 @@ class Reflector(Generic[T]):
     async def refresh(self, key: str) -> None:
         """Read one object anew, where the watch seems to have kept back what became of it. Raises KubeError."""
         namespace, _, name = key.rpartition("/")
-        selector = f"metadata.name={name}"
-        found = [
-            raw
-            async for page in list_pages(
-                self._connection, self._resource, namespace=namespace or None, field_selector=selector
-            )
-            for raw in page.items
-        ]
-        for raw in found:
+        found = await list_raw(
+            self._connection, self._resource, namespace=namespace or None, field_selector=f"metadata.name={name}"
+        )
+        for raw in found.items:
             with suppress(BadObject):
                 self._renew(self._decoder.seen(raw))
-        if not found:
+        if not found.items:
             self._forget(key)
 
     def _renew(self, seen: Seen) -> None:

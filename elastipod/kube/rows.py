@@ -36,8 +36,7 @@ from elastipod.pods import (
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
 from elastipod.startsizes import TELLING_VARIABLES, Variable, start_sizes
 
-VPA_ANNOTATIONS: Final = ("vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated")
-_KEPT_ANNOTATIONS: Final = frozenset({*VPA_ANNOTATIONS, *STAYING})
+_KEPT_ANNOTATIONS: Final = frozenset({"vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated", *STAYING})
 _MOST_ANNOTATION: Final = 65_536
 _MOST_KEPT: Final = 64
 """A longer quantity is not worth a place in a cache."""

@@ -16,8 +16,9 @@ from recommender.replay.series import Run
 
 LOOP_SECONDS: Final = 10.0
 IN_FORCE_SECONDS: Final = 2.0
-_AFTER_KILL: Final = 1.2
-_AFTER_KILL_SECONDS: Final = 3600.0
+AFTER_KILL: Final = 1.2
+AFTER_KILL_SECONDS: Final = 3600.0
+"""So long no size goes below what a kill proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ def play_run(run: Run, plan: Plan) -> tuple[Floats, int]:
                 in_force = max(in_force, floor)
         if used > in_force:
             kills += 1
-            in_force = floor = float(used) * _AFTER_KILL
-            floor_until = at + _AFTER_KILL_SECONDS
+            in_force = floor = float(used) * AFTER_KILL
+            floor_until = at + AFTER_KILL_SECONDS
         allocated[place] = in_force
     return allocated, kills
 

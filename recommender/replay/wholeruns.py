@@ -12,17 +12,14 @@ from typing import Final
 import numpy as np
 
 from recommender.histogram import Floats
-from recommender.replay.jobs import IN_FORCE_SECONDS, Plan, looks
+from recommender.replay.jobs import AFTER_KILL, AFTER_KILL_SECONDS, IN_FORCE_SECONDS, Plan, looks
 from recommender.replay.series import Run
 
-_AFTER_KILL: Final = 1.2
 _LEAST_BUMP_BYTES: Final = 100 * 1024**2
-"""What a kill proves: VPA's and our rule."""
-_FLOOR_SECONDS: Final = 3600.0
-"""So long no size goes below what a kill or a hold proved."""
+"""What a kill proves at least: VPA's and our rule."""
 _STEP_FRACTION: Final = 0.25
 _LEAST_STEP_BYTES: Final = 64 * 1024**2
-_MOST_FACTOR: Final = 4.0
+MOST_FACTOR: Final = 4.0
 _MOST_HOLDS: Final = 3
 _HOLDS_WINDOW_SECONDS: Final = 600.0
 """The actuator's defaults: how much it gives, up to which share of the limit before, and how often."""
@@ -93,7 +90,7 @@ def _attempt(run: Run, sizes: Sizes, floor: float, told: Told) -> tuple[Floats, 
             holds = [one for one in holds if at - one < _HOLDS_WINDOW_SECONDS]
             raised = _raised(in_force, used) if sizes.is_guarded and len(holds) < _MOST_HOLDS else None
             if raised is None:
-                return allocated, place, max(used * _AFTER_KILL, used + _LEAST_BUMP_BYTES)
+                return allocated, place, max(used * AFTER_KILL, used + _LEAST_BUMP_BYTES)
             holds.append(at)
             told.holds += 1
             told.resizes += 1
@@ -101,7 +98,7 @@ def _attempt(run: Run, sizes: Sizes, floor: float, told: Told) -> tuple[Floats, 
             told.core_hours += float(sizes.cores[place]) * HOLD_SECONDS / 3600
             told.gib_hours += raised * HOLD_SECONDS / 3600 / 1024**3
             in_force = floor = raised
-            floor_until = at + _FLOOR_SECONDS
+            floor_until = at + AFTER_KILL_SECONDS
         allocated[place] = in_force
     return allocated, len(allocated), None
 
@@ -112,7 +109,7 @@ def _raised(limit: float, used: float) -> float | None:
     while raised < used:
         raised += step
         step *= 2
-    most = limit * _MOST_FACTOR
+    most = limit * MOST_FACTOR
     return min(raised, most) if used <= most else None
 
 
