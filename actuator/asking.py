@@ -37,11 +37,10 @@ class Asker:
         connection: Connection,
         clock: Clock,
         backoff: Backoff,
-        on_answer: OnAnswer,
         spread: random.Random,
     ) -> None:
         self._connection, self._clock, self._backoff, self._spread = connection, clock, backoff, spread
-        self._on_answer = on_answer
+        self.on_answer: OnAnswer = lambda _key, _answer: None
         self._wanted: dict[str, int] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.tries: dict[str, int] = {}
@@ -79,7 +78,7 @@ class Asker:
             while True:
                 found = find()
                 if found is None:
-                    self._on_answer(key, Refused(Reason.POD_GONE))
+                    self.on_answer(key, Refused(Reason.POD_GONE))
                     return
                 pod, container = found
                 wanted = self._wanted[key]
@@ -91,13 +90,13 @@ class Asker:
                     reason = refusal(error)
                     if reason is not None:
                         log.warning("raise refused", pod=pod.key, container=container.name, error=str(error))
-                        self._on_answer(key, Refused(reason))
+                        self.on_answer(key, Refused(reason))
                         return
                     await self._clock.sleep(self._delay(error, tries))
                     continue
                 self.tries.pop(key, None)
                 self.last_error.pop(key, None)
-                self._on_answer(key, Accepted(wanted))
+                self.on_answer(key, Accepted(wanted))
                 if self._wanted[key] == wanted:
                     return
                 tries = 0

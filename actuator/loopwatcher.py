@@ -8,7 +8,8 @@ from typing import Final
 
 from actuator.budget import NodeBudget
 from actuator.memory import Memory, Target
-from actuator.rescue import Failed, OnOutcome, Outcome, Rescue
+from actuator.outcomes import Failed, OnOutcome, Outcome
+from actuator.rescue import Rescue
 from actuator.spikerules import SpikeRules
 from actuator.spikewords import Accepted, Refused
 from elastipod.clock import Clock

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from actuator.budget import Ask, NodeBudget, share_out
 from actuator.memory import GONE, Memory, Target
+from actuator.outcomes import Failed, Gone, OnOutcome, Outcome, Watched
 from actuator.spikerules import SpikeRules
 from actuator.spikes import Phase, SpikeGuard
 from actuator.spikewords import (
@@ -35,27 +36,6 @@ _PAGE: Final = 4096
 _RUNGS_IN_USE: Final = 3
 _FAR: Final = 0.5
 """Below this share of its mark a container is swept closely only, that is four times as seldom."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """The container ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Something the kernel refused, or that is not ours to set."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """The container is under protection now."""
-
-
-Outcome = AskApi | Tell | Gone | Failed | Watched
-OnOutcome = Callable[[str, Outcome], None]
 
 
 @dataclass(slots=True)

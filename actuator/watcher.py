@@ -22,8 +22,9 @@ from actuator.containerfiles import Arming, ContainerFiles
 from actuator.heartbeat import Heartbeat
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import GONE, Target
+from actuator.outcomes import Failed, Gone, OnOutcome, Outcome
 from actuator.priority import run_first
-from actuator.rescue import Failed, Gone, OnOutcome, Outcome, Rescue
+from actuator.rescue import Rescue
 from actuator.spikerules import SpikeRules
 from actuator.spikewords import Accepted, Refused
 from elastipod.clock import Clock

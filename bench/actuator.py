@@ -20,7 +20,7 @@ from actuator.cgroupfs import CgroupFs, NoCgroups
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.nodehands import NodeHands
-from actuator.rescue import Outcome, Watched
+from actuator.outcomes import Outcome, Watched
 from actuator.spikerules import SpikeRules, gap_v1
 from actuator.watcher import Watcher
 from bench.figures import Figures

@@ -7,7 +7,8 @@ import pytest
 from actuator.budget import NodeBudget
 from actuator.cgroupfs import CgroupFs
 from actuator.kernelmemory import KernelMemory
-from actuator.rescue import Outcome, Rescue
+from actuator.outcomes import Outcome
+from actuator.rescue import Rescue
 from actuator.spikerules import SpikeRules
 from actuator.spikewords import AskApi
 from elastipod.clock import ManualClock

@@ -15,7 +15,7 @@ from actuator.heartbeat import Heartbeat
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.nodehands import NodeHands
-from actuator.rescue import Failed, Outcome, Watched
+from actuator.outcomes import Failed, Outcome, Watched
 from actuator.spikerules import SpikeRules
 from actuator.spikewords import Accepted, AskApi, Tell
 from actuator.watcher import Watcher

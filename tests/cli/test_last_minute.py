@@ -14,7 +14,7 @@ from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.loop import Health, clock_ticker, run_part
 from elastipod.serving import Serving
 from elastipod.telemetry import Metrics
-from tests.actuator.test_service import Still
+from tests.actuator.onnode import Still
 from tests.actuator.trees import MIB, tell, use, v2_tree
 from tests.build import pod_json, running_status
 from tests.cli.cluster import Cluster

@@ -16,7 +16,7 @@ from actuator.heartbeat import Heartbeat
 from actuator.journal import Journal, boot_id
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
-from actuator.rescue import Outcome, Watched
+from actuator.outcomes import Outcome, Watched
 from actuator.spikerules import SpikeRules
 from actuator.spikewords import Accepted, AskApi, Refused, Tell
 from actuator.watcher import Watcher
