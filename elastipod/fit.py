@@ -36,9 +36,9 @@ def pod_sum(pod: Pod, requests_of: Callable[[Container], Resources]) -> Resource
     Unset amounts count as zero.
     """
     together = containers_sum(pod, requests_of)
-    if not pod.pod_requests.is_empty:
+    if pod.pod_requests != NOTHING:
         together = pod.pod_requests.or_else(together)
-    return together if pod.overhead.is_empty else together + pod.overhead
+    return together if pod.overhead == NOTHING else together + pod.overhead
 
 
 def containers_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Resources:
@@ -48,7 +48,8 @@ def containers_sum(pod: Pod, amount_of: Callable[[Container], Resources]) -> Res
     """
     if len(pod.containers) == 1:
         # Most pods, and all that is left of the below for them.
-        return _ZERO + amount_of(pod.containers[0])
+        amount = amount_of(pod.containers[0])
+        return _ZERO + amount if amount.cpu_millicores is None or amount.memory_bytes is None else amount
     together = sidecars = init_peak = _ZERO
     for container in pod.containers:
         amount = amount_of(container)

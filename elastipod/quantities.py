@@ -44,7 +44,10 @@ class Resources(Struct, frozen=True, gc=False):
 
     def __sub__(self, other: "Resources") -> "Resources":
         """The difference per resource; unset counts as zero unless both are unset."""
-        return self + Resources(_negated(other.cpu_millicores), _negated(other.memory_bytes))
+        return Resources(
+            _difference(self.cpu_millicores, other.cpu_millicores),
+            _difference(self.memory_bytes, other.memory_bytes),
+        )
 
     @property
     def cpu(self) -> int:
@@ -202,8 +205,8 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None and other is None else (one or 0) + (other or 0)
 
 
-def _negated(amount: int | None) -> int | None:
-    return None if amount is None else -amount
+def _difference(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) - (other or 0)
 
 
 def _largest(one: int | None, other: int | None) -> int | None:

@@ -4,12 +4,14 @@ Owns refusing a write without the lead and cutting one off that would outlast it
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import NotLeader, Unreachable
+
+T = TypeVar("T")
 
 
 class FencedConnection(InterceptedConnection):
@@ -28,15 +30,13 @@ class FencedConnection(InterceptedConnection):
         left = self._seconds_left()
         if left <= 0:
             raise NotLeader("the lease is not ours, so nothing was sent")
-        async with within(left):
-            return await super().handle(call)
+        return await within(left, super().handle(call))
 
 
-@asynccontextmanager
-async def within(seconds: float) -> AsyncGenerator[None, None]:
-    """A time limit; past it, the outcome is unknown."""
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """What comes of work with a time limit; past it, the outcome is unknown. Raises Unreachable."""
     try:
         async with asyncio.timeout(seconds):
-            yield
+            return await work
     except TimeoutError:
         raise Unreachable(f"no answer within {seconds:.1f} s") from None

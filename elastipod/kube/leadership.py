@@ -153,10 +153,12 @@ class Leadership:
             log.warning("lease not released", lease=self._name, error=str(error) or "timed out")
 
     async def _try(self) -> None:
-        async with within(self._times.renew_deadline_seconds / 2):
-            # A second look where the Lease had moved on: it may be still ours, only with another label.
-            if not await self._take():
-                await self._take()
+        await within(self._times.renew_deadline_seconds / 2, self._take_or_look_again())
+
+    async def _take_or_look_again(self) -> None:
+        # Where the Lease had moved on it may be still ours, only with another label.
+        if not await self._take():
+            await self._take()
 
     async def _take(self) -> bool:
         """Take or renew the Lease if it is free or ours; False where it must be seen anew."""

@@ -181,17 +181,20 @@ class RestConnection(ABC):
     @asynccontextmanager
     async def _stream(self, request: Request, seconds: float) -> AsyncGenerator[AsyncGenerator[bytes, None], None]:
         """The pieces of a good answer's body as they come; `seconds` are for all of it."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        answer: Answer | None = None
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
         try:
             async with asyncio.timeout_at(deadline):
                 answer = await self._good(request)
-            yield _pieces(answer, deadline)
+            # Whoever reads on is told then; a limit for each piece would cost as much as its reading.
+            end = loop.call_at(deadline, answer.close)
+            try:
+                yield _pieces(answer)
+            finally:
+                end.cancel()
+                answer.close()
         except self.failures as error:
             raise _unreachable(request, error) from error
-        finally:
-            if answer is not None:
-                answer.close()
 
     async def _good(self, request: Request) -> Answer:
         """An answer that is good, its body unread."""
@@ -218,12 +221,8 @@ def _unreachable(request: Request, error: Exception) -> Unreachable:
     return Unreachable(f"{request.method} {request.path}: {str(error) or type(error).__name__}")
 
 
-async def _pieces(answer: Answer, deadline: float) -> AsyncGenerator[bytes, None]:
-    while True:
-        async with asyncio.timeout_at(deadline):
-            piece = await answer.read()
-        if not piece:
-            return
+async def _pieces(answer: Answer) -> AsyncGenerator[bytes, None]:
+    while piece := await answer.read():
         yield piece
 
 
