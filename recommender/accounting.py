@@ -15,17 +15,18 @@ from elastipod.clock import Clock
 from elastipod.kube.disruptions import DisruptionLimit, letting_none_go
 from elastipod.pods import Node, Pod
 from elastipod.telemetry import get_logger
-from recommender.exposition import accounts_text, realisable_text
+from recommender.exposition import USAGE_WINDOW, accounts_text, realisable_text
 from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Resource
 from recommender.realisable import Realisable, realisable
+from recommender.recent import USAGE_WORDS
 from recommender.recommending import Recommendations
 from recommender.report.figures import counted
 from recommender.report.told import Paid, Sums, told
 from recommender.savings import Account, Snapshot, Totals, accounts, dearest, totals
 from recommender.settings import RecommenderSettings
-from recommender.snapshots import Snapshots, take_down
+from recommender.snapshots import Snapshots, take_down, with_usage
 
 log = get_logger(__name__)
 
@@ -104,6 +105,8 @@ class Accounting:
             self._prices.words,
             found.told,
             self._realisable,
+            window_seconds=found.window_seconds,
+            usage=USAGE_WORDS,
             notes=notes if found.left_out else (),
         )
         if found.left_out:
@@ -117,11 +120,13 @@ class Accounting:
         def add_up() -> tuple[_Accounts, Snapshot]:
             snapshot = self._snapshots.of(facts)
             those = accounts(snapshot, self._prices)
-            shown = dearest(those, self._settings.most_accounted_containers)
+            shown = with_usage(dearest(those, self._settings.most_accounted_containers), facts)
             left_out = (len(those) - len(shown)) // len(Resource)
-            more = prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
+            window_seconds = facts.recent.seconds
+            more = USAGE_WINDOW.only(window_seconds).encode()
+            more += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
             more += pods_text(snapshot, self._settings.most_pods_told)
-            return _Accounts(facts.at, shown, left_out, totals(those), more), snapshot
+            return _Accounts(facts.at, shown, left_out, totals(those), window_seconds, more), snapshot
 
         return add_up
 
@@ -162,8 +167,10 @@ class _Accounts:
     left_out: int
     totals: dict[Resource, Totals]
     """Also of those that are left out."""
+    window_seconds: float
+    """So much time usage is told of; 0 where it is of the instant only."""
     more: bytes
-    """What /metrics tells besides: prices, nodes and pods."""
+    """What /metrics tells besides: that window, prices, nodes and pods."""
 
 
 def _sums(found: Totals) -> Sums:

@@ -14,7 +14,7 @@ from elastipod.quantities import Resources
 from recommender.gauges import Gauge, escaped, labels
 from recommender.ranges import Resource
 from recommender.realisable import Realisable
-from recommender.savings import Account, Advised, Cost
+from recommender.savings import Account, Advised, Cost, Usage
 
 Value = Callable[[Account], float | None]
 
@@ -35,6 +35,11 @@ def _part(part: Callable[[Cost], float], of: Callable[[Account], Cost | None]) -
         return None if found is None else part(found)
 
     return value
+
+
+def _over(part: Callable[[Usage], float]) -> Value:
+    """What one pod's container used over the window."""
+    return lambda account: None if account.usage is None else part(account.usage)
 
 
 def _advised(sizes: Callable[[Advised], Resources]) -> Value:
@@ -75,6 +80,21 @@ FAMILIES: Final = (
         "elastipod_workload_usage",
         "Used by all pods that are measured, in cores or bytes; none where no pod is.",
         _amount(lambda one: one.used),
+    ),
+    Family(
+        "elastipod_workload_usage_mean",
+        "What the container used in one pod, in the mean over elastipod_usage_window_seconds, in cores or bytes.",
+        _over(lambda one: one.mean),
+    ),
+    Family(
+        "elastipod_workload_usage_p95",
+        "No pod's container used more in 19 of 20 steps of ten minutes in that window, in cores or bytes.",
+        _over(lambda one: one.p95),
+    ),
+    Family(
+        "elastipod_workload_usage_peak",
+        "The most that any pod's container used in that window, in cores or bytes.",
+        _over(lambda one: one.peak),
     ),
     Family(
         "elastipod_workload_recommended",
@@ -150,6 +170,10 @@ FAMILIES: Final = (
 CAPPED: Final = Gauge(
     "elastipod_workload_capped",
     "What the target of one pod was capped to, in cores or bytes, by reason and by what says so.",
+)
+USAGE_WINDOW: Final = Gauge(
+    "elastipod_usage_window_seconds",
+    "How long back mean, p95 and peak of usage reach: to the start of the process, and at most two days.",
 )
 LEFT_OUT: Final = Gauge(
     "elastipod_workload_series_left_out",

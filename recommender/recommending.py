@@ -26,6 +26,7 @@ from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
 from recommender.ranges import Capped
+from recommender.recent import RecentUsage
 from recommender.samples import LEEWAY, OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
@@ -58,6 +59,7 @@ class Recommendations:
         self.members = Membership(self.history)
         self.counts = Counts()
         self.estimating = Estimating(settings, self.history, self.members)
+        self.recent = RecentUsage()
         self.dropping = Dropping()
         self.judgement = Judgement(settings, self.history, self.members, self.estimating)
         self._published = Published(settings)
@@ -261,6 +263,7 @@ class Recommendations:
         dropping.count(Dropped.DUPLICATE, rows[~is_new])
         dropping.count(Dropped.BAD_VALUE, rows[is_new & ~(np.isfinite(cores) & np.isfinite(amounts))])
         self.estimating.speaking.see(rows[is_new], cores[is_new], amounts[is_new], limits[is_new, 0])
+        self.recent.see(rows[is_new], cores[is_new], amounts[is_new], now)
         jobs = self.estimating.jobs
         for place in jobs.among(rows).tolist():
             if is_new[place]:
@@ -332,6 +335,7 @@ class Recommendations:
                 self.history.forget(key)
                 self._published.forget(row)
                 self.estimating.let_go(row)
+                self.recent.clear(row)
                 self.dropping.clear(row)
                 gone.append(key)
         return gone

@@ -102,6 +102,8 @@ class Usage:
     mean: float
     p95: float
     peak: float
+    seconds: float
+    """Of so much of the window something is known."""
 
 
 class Account(Struct, frozen=True, gc=False):

@@ -5,10 +5,12 @@ time is made of that alone, and may happen beside later steps.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from msgspec import structs
 
 from elastipod.api import Recommendation, resources
@@ -17,9 +19,10 @@ from elastipod.quantities import NOTHING, QuantityError, Resources
 from elastipod.reasons import Reason
 from recommender.claims import Claim
 from recommender.histogram import Floats
-from recommender.ranges import Cap, Capped
+from recommender.ranges import Cap, Capped, Resource
+from recommender.recent import RecentUsage
 from recommender.recommending import Recommendations
-from recommender.savings import Advised, Snapshot
+from recommender.savings import Account, Advised, Snapshot
 from recommender.settings import RecommenderSettings
 
 _DAY: Final = 86_400.0
@@ -39,6 +42,7 @@ class Facts:
     before: dict[int, Resources]
     places: dict[tuple[str, str, str], int]
     used: Floats
+    recent: RecentUsage
 
 
 def take_down(known: Recommendations, nodes: dict[str, Node], now: float) -> Facts:
@@ -53,6 +57,7 @@ def take_down(known: Recommendations, nodes: dict[str, Node], now: float) -> Fac
         known.history.all_before(),
         known.members.all_places(),
         known.history.used(),
+        deepcopy(known.recent),
     )
 
 
@@ -105,6 +110,13 @@ class Snapshots:
             reason=advised.reason or (str(Reason.LOW_CONFIDENCE) if is_low else ""),
             caps=caps,
         )
+
+
+def with_usage(those: Sequence[Account], facts: Facts) -> list[Account]:
+    """Accounts with what was used over the window; without where that is not known."""
+    rows = np.array([facts.rows.get(one.key, -1) for one in those], dtype=np.int64)
+    used = {resource: facts.recent.of(resource, rows) for resource in Resource}
+    return [structs.replace(one, usage=used[one.resource][place]) for place, one in enumerate(those)]
 
 
 def _sizes(found: Recommendation | None) -> Iterator[tuple[str, Advised]]:

@@ -19,12 +19,12 @@ from elastipod.pods import Container, ContainerKey, Node, Pod, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics
-from recommender.exposition import accounts_text, realisable_text
+from recommender.exposition import USAGE_WINDOW, accounts_text, realisable_text
 from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
 from recommender.realisable import Realisable
-from recommender.savings import Advised, Snapshot, accounts
+from recommender.savings import Advised, Snapshot, Usage, accounts
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 from updater.admission.service import Admission
@@ -121,11 +121,11 @@ def _written() -> Iterator[Family]:
         {ContainerKey(workload, "app"): Advised(size, lower=size, upper=size, uncapped=size, caps=caps)},
         {("shop", "web-0", "app"): (1.0, 1.0)},
         {},
-        {},
+        {(ContainerKey(workload, "app"), one): Usage(1.0, 1.0, 1.0, 1.0) for one in Resource},
     )
     prices = PriceTable()
     text = accounts_text(accounts(snapshot, prices), 0, prices.currency)
-    text += realisable_text(Realisable(), prices.currency)
+    text += realisable_text(Realisable(), prices.currency) + USAGE_WINDOW.only(1.0).encode()
     text += prices_text(snapshot.nodes.values(), prices) + nodes_text(snapshot) + pods_text(snapshot, 1)
     for family in text_string_to_metric_families(text.decode()):
         yield Family(family.name, family.type, tuple(family.samples[0].labels), family.documentation)

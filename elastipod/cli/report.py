@@ -35,7 +35,7 @@ _COLUMNS: Final = (
     "namespace", "workload", "container", "resource", "pods", "requested", "used", "recommended", "direction", "change",
     "month", "days", "reason",
 )  # fmt: skip
-_WIDE: Final = ("before", "allocated", "limit", "waste", "lacking", "applied")
+_WIDE: Final = ("used_now", "before", "allocated", "limit", "waste", "lacking", "applied")
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,3})([dw])")
 _DAYS: Final = {"d": 1, "w": 7}
 _MOST_DAYS: Final = 60
@@ -104,7 +104,9 @@ def _refuse_without_prometheus(
     if selector:
         raise typer.BadParameter("--selector: the recommender tells of workloads, not of pods; name a --namespace")
     if since:
-        raise typer.BadParameter("--since: the recommender tells of this instant; a window needs --prometheus URL")
+        raise typer.BadParameter(
+            "--since: the recommender has a window of its own, of up to two days; another needs --prometheus URL"
+        )
     if prices is not None or currency:
         raise typer.BadParameter("--prices, --currency: the running recommender has prices among its own settings")
     if config is not None:

@@ -16,6 +16,7 @@ _NAMED: Final = "{{workload}} {{container}}"
 _PODS: Final = 'cluster=~"$cluster", namespace=~"$namespace", pod=~"($workload)(-.*)?", container!="", container!="POD"'
 _POD: Final = ("cluster", "namespace", "pod", "container")
 _A_MINUTE: Final = "1m"
+_USED: Final = ("usage_mean", "usage_p95", "usage_peak")
 
 
 def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
@@ -32,14 +33,15 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
     )
     yield Panel(
         f"A pod's {what}",
-        "The request of the mean pod, and what is recommended for one: target and bounds, and the target before "
-        "anything capped it. A request outside the bounds is worth a resize.",
+        "The request of the mean pod; what is recommended for one: target and bounds, and the target before anything "
+        "capped it; and what one used over elastipod_usage_window_seconds. A request outside the bounds is worth a "
+        "resize.",
         unit,
         (
             Query(_a_pod("requests", where), f"{_NAMED}: request"),
             *(
                 Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric.replace('_', ' ')}")
-                for metric in ("target", "lower_bound", "upper_bound", "uncapped_target")
+                for metric in ("target", "lower_bound", "upper_bound", "uncapped_target", *_USED)
             ),
         ),
     )

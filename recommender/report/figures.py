@@ -15,6 +15,7 @@ from recommender.report.told import NO_SUMS, NUMBERS, Over, Paid, Savings, Told
 from recommender.savings import Direction
 
 UNKNOWN: Final = "-"
+_SPANS: Final = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0))
 _UNITS: Final = (("TiB", 1024.0**4), ("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0))
 
 
@@ -42,6 +43,19 @@ def usage(resource: Resource, found: Over | None, now: Paid | None) -> str:
     return UNKNOWN if now is None else f"{amount(resource, now.amount)} now"
 
 
+def span(seconds: float) -> str:
+    """A time as it is read: `40 seconds`, `5.3 hours`, `8.0 days`."""
+    for unit, size in _SPANS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def window(savings: Savings) -> str:
+    """What usage is told of."""
+    return f"usage of the last {span(savings.window_seconds)}" if savings.window_seconds else "usage of that instant"
+
+
 class Cells(Struct, frozen=True):
     """One row of the table, as text."""
 
@@ -58,6 +72,7 @@ class Cells(Struct, frozen=True):
     month: str
     days: str
     reason: str
+    used_now: str
     before: str
     allocated: str
     limit: str
@@ -87,6 +102,7 @@ def cells(one: Told, currency: str) -> Cells:
         month=money(None if change is None else change.per_hour, currency, signed=True),
         days=f"{one.confidence_days:.1f}" if one.recommended is not None else UNKNOWN,
         reason=one.reason,
+        used_now=shown(one.used),
         before=shown(one.before),
         allocated=shown(one.allocated),
         limit=shown(one.limit),
@@ -115,7 +131,7 @@ def flat(one: Told, currency: str) -> dict[str, Any]:
         facts[name] = None if paid is None else paid.amount
         facts[f"{name}_per_hour"] = None if paid is None else paid.per_hour
         facts[f"{name}_per_month"] = None if paid is None else HOURS_A_MONTH * paid.per_hour
-    for name in ("mean", "p95", "peak"):
+    for name in ("mean", "p95", "peak", "seconds"):
         facts[f"used_{name}"] = None if one.usage is None else getattr(one.usage, name)
     return {**facts, "currency": currency}
 
@@ -136,6 +152,7 @@ def sum_lines(savings: Savings) -> list[str]:
         line("Needed more", "lacking"),
         line("Applied (reserved less than before)", "applied"),
         f"Realisable (nodes that would be empty): {held}{f', {worth} a month' if worth else ''}",
+        f"Used: {f'{window(savings)}; {savings.usage}' if savings.window_seconds else window(savings)}",
         f"Prices: {savings.prices}",
         *savings.notes,
     ]

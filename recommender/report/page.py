@@ -16,7 +16,7 @@ from elastipod.pods import Workload
 from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
 from recommender.report.curves import Drawn, figure
-from recommender.report.figures import Cells, cells, counted, largest_first, reasons, spare, total
+from recommender.report.figures import Cells, cells, counted, largest_first, reasons, spare, total, window
 from recommender.report.told import Savings
 from recommender.savings import Direction
 
@@ -25,7 +25,6 @@ _MOST_OF_ROWS: Final = 180_000
 _MOST_OF_PATCHES: Final = 50_000
 _MOST_CURVES: Final = 10
 _MOST_NODES: Final = 20
-_DAY: Final = 86_400.0
 _COLUMNS: Final = (
     ("namespace", "Namespace", ""),
     ("workload", "Workload", ""),
@@ -83,14 +82,13 @@ def page(savings: Savings, patch: Callable[[Workload], str | None], curves: Sequ
 
 
 def _head(savings: Savings) -> str:
-    window = f"usage of {savings.window_seconds / _DAY:.1f} days" if savings.window_seconds else "usage of that instant"
     namespaces = {one.namespace for one in savings.accounts}
     workloads = {one.owner for one in savings.accounts}
     notes = "".join(f"<p><strong>Note:</strong> {escape(note)}</p>" for note in savings.notes)
     return (
         "<header><h1>Reserved, used, and what could be saved</h1>"
         f"<p class=soft>{counted(len(workloads), 'workload')} in "
-        f"{counted(len(namespaces), 'namespace')}, as of {to_rfc3339(savings.at)}; {window}. "
+        f"{counted(len(namespaces), 'namespace')}, as of {to_rfc3339(savings.at)}; {window(savings)}. "
         f"Money is {escape(savings.currency)} for a month of {HOURS_A_MONTH:.0f} hours.</p>{notes}</header>\n"
     )
 
@@ -224,7 +222,7 @@ def _assumed(savings: Savings) -> Iterator[str]:
     yield "A pod counts from its binding to a node until it is told to end; one that is replaced does not count twice."
     yield "Confidence is days of usage, one sample a minute. Without a recommendation nothing is promised."
     if savings.window_seconds:
-        yield "Mean, p95 and peak are of one container of the workload; a p95 is told at most 5 % too high."
+        yield f"Used: {window(savings)}, or of as much of it as a container was seen; {savings.usage}."
 
 
 def _hash(text: str) -> str:

@@ -12,7 +12,7 @@ from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
 from recommender.realisable import realisable
 from recommender.report.told import Savings, told
-from recommender.report.window import Window
+from recommender.report.window import USAGE_WORDS, Window
 from recommender.savings import Advised, Snapshot, accounts
 
 NO_NODES: Final = (
@@ -56,6 +56,7 @@ def surveyed_savings(
         accounts(snapshot, prices),
         spare,
         window_seconds=window.seconds,
+        usage=USAGE_WORDS,
         notes=notes,
     )
 

@@ -40,6 +40,8 @@ class Over(Struct, rename="camel", frozen=True, gc=False):
     mean: float
     p95: float
     peak: float
+    seconds: float
+    """Of so much of the window something is known."""
 
 
 class Told(Struct, rename="camel", frozen=True):
@@ -117,6 +119,8 @@ class Savings(Struct, rename="camel", frozen=True):
     window_seconds: float = 0.0
     """How long usage was looked at; 0 where it is of the instant only."""
     notes: list[str] = []
+    usage: str = ""
+    """How it is counted over that time, in words."""
 
 
 def told(
@@ -127,6 +131,7 @@ def told(
     realisable: Realisable | None,
     *,
     window_seconds: float = 0.0,
+    usage: str = "",
     notes: Iterable[str] = (),
 ) -> Savings:
     """What is to be told of accounts."""
@@ -134,7 +139,7 @@ def told(
     spare = None
     if realisable is not None:
         spare = Spare(list(realisable.nodes), realisable.cores, realisable.memory_bytes, realisable.per_hour)
-    return Savings(at, currency, prices, accounts, sums(accounts), spare, window_seconds, list(notes))
+    return Savings(at, currency, prices, accounts, sums(accounts), spare, window_seconds, list(notes), usage)
 
 
 def read_savings(answer: bytes) -> Savings:
@@ -185,7 +190,7 @@ def _told(account: Account) -> Told:
         account.confidence_days,
         account.reason,
         **{name: None if cost is None else _paid(cost) for name, cost in numbers.items()},
-        usage=None if usage is None else Over(usage.mean, usage.p95, usage.peak),
+        usage=None if usage is None else Over(usage.mean, usage.p95, usage.peak, usage.seconds),
         is_sidecar=account.is_sidecar,
     )
 

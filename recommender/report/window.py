@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elastipod.pods import ContainerKey
 from recommender.histogram import CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET, Buckets, Floats, buckets_from
@@ -17,6 +18,10 @@ from recommender.savings import Usage
 from recommender.sources.prometheus.grid import Grid, Instance, Wanted
 from recommender.sources.prometheus.planning import Span
 
+USAGE_WORDS: Final = (
+    "mean, p95 and peak are of one container of the workload, over all amounts of all its pods that the Prometheus "
+    "has; the p95 is told at most 5 % too high"
+)
 MOST_POINTS: Final = 192
 _P95: Final = 0.95
 _NEWEST: Final = 3
@@ -40,6 +45,8 @@ class _Sum:
     pieces: Floats
     """By piece of time: what all pods used, and how many of their amounts are known."""
     known: Floats
+    seen: NDArray[np.bool_]
+    """By point: whether an amount of any pod is known."""
     total: float = 0.0
     count: int = 0
     peak: float = 0.0
@@ -67,7 +74,11 @@ class Window:
 
     def usage(self) -> dict[tuple[ContainerKey, Resource], Usage]:
         """What one container of each used."""
-        return {of: Usage(one.total / one.count, _p95(of[1], one), one.peak) for of, one in self._sums.items()}
+        step = 0 if self._span is None else self._span.step
+        return {
+            of: Usage(one.total / one.count, _p95(of[1], one), one.peak, float(one.seen.sum() * step))
+            for of, one in self._sums.items()
+        }
 
     def curve(self, key: ContainerKey, resource: Resource) -> Curve | None:
         """What all pods used together; None where nothing is known."""
@@ -88,8 +99,9 @@ class Window:
         buckets, starts = _buckets(resource), np.arange(0, len(row), -(-len(row) // MOST_POINTS))
         one = self._sums.get((key, resource))
         if one is None:
-            one = _Sum(np.zeros(buckets.count), np.zeros(len(starts)), np.zeros(len(starts)))
+            one = _Sum(np.zeros(buckets.count), np.zeros(len(starts)), np.zeros(len(starts)), np.zeros_like(is_known))
             self._sums[key, resource] = one
+        one.seen |= is_known
         one.weights += np.bincount(buckets.index(found), minlength=buckets.count)
         one.total += float(found.sum())
         one.count += len(found)

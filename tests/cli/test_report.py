@@ -168,7 +168,7 @@ def test_with_a_cluster_named_nodes_have_their_prices_and_can_be_given_back(clus
 @pytest.mark.parametrize(
     ("words", "exit_code", "line"),
     [
-        (("--since", "8d"), 2, "--since: the recommender tells of this instant"),
+        (("--since", "8d"), 2, "--since: the recommender has a window of its own"),
         (("--prices", "p.csv"), 2, "--prices, --currency: the running recommender has prices"),
         (("-l", "app=web"), 2, "--selector: the recommender tells of workloads"),
         (("--config", "c.yaml"), 2, "--config: the running recommender has settings of its own"),

@@ -14,7 +14,7 @@ from recommender.accounting import SAVINGS_PATH, Seldom
 from recommender.checkpoints import HISTORY_ANNOTATION
 from recommender.exposition import accounts_text
 from recommender.prices import ON_DEMAND, PriceTable
-from recommender.report.told import NO_COST, NUMBERS, Paid, Savings, Told, read_savings
+from recommender.report.told import NO_COST, NUMBERS, Over, Paid, Savings, Told, read_savings
 from recommender.savings import Direction, accounts
 from recommender.snapshots import Snapshots, take_down
 from tests import build
@@ -100,6 +100,22 @@ async def test_what_was_requested_first_outlives_a_resize_and_a_crash_that_follo
         await world.restart()
         await world.run()
         assert account(world).applied == applied
+
+
+async def test_usage_over_the_window_is_told_as_long_as_it_is_and_never_of_what_was_not_seen() -> None:
+    async with await started() as world:
+        await world.run(cpu=1.5, memory=300 * MI)
+        assert (savings(world).window_seconds, account(world).usage) == (0.0, None)
+        await world.run(cpu=0.5, memory=100 * MI)
+        found, read = savings(world), gauges(world)
+        assert account(world).usage == Over(1.0, 1.5, 1.5, 60.0)
+        assert account(world, "memory").usage == Over(200 * MI, 300 * MI, 300 * MI, 60.0)
+        assert read["elastipod_usage_window_seconds"] == [({}, found.window_seconds)]
+        assert account(world).used == Paid(0.5, 0.5 * ON_DEMAND.core_hour)
+        await world.restart()
+        await world.run(cpu=0.5, memory=100 * MI)
+        assert (savings(world).window_seconds, account(world).usage) == (0.0, None)
+        assert gauges(world)["elastipod_workload_usage_mean"] == []
 
 
 async def test_growth_counts_against_what_is_applied_in_metrics_too() -> None:

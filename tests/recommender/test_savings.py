@@ -158,8 +158,10 @@ def test_what_a_pod_requests_as_a_whole_is_reserved_for_its_containers_by_what_t
 
 
 def test_what_was_used_over_a_window_stands_beside_what_is_used_now() -> None:
-    usage = {(APP, Resource.CPU): Usage(0.2, 0.4, 0.9)}
-    assert of(accounts(snapshot(pod("a"), usage=usage), TABLE), Resource.CPU).usage == Usage(0.2, 0.4, 0.9)
+    usage = {(APP, Resource.CPU): Usage(0.2, 0.4, 0.9, 600.0)}
+    found = accounts(snapshot(pod("a"), usage=usage), TABLE)
+    assert of(found, Resource.CPU).usage == usage[APP, Resource.CPU]
+    assert of(found, Resource.MEMORY).usage is None
 
 
 def test_only_whole_nodes_are_realisable() -> None:

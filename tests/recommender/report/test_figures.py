@@ -5,7 +5,7 @@ import math
 import pytest
 
 from recommender.ranges import Resource
-from recommender.report.figures import amount, cells, flat, largest_first, money, reasons, sum_lines, total
+from recommender.report.figures import amount, cells, flat, largest_first, money, reasons, sum_lines, total, window
 from recommender.report.told import AnswerError, Over, Paid, read_savings, within
 from recommender.savings import Direction
 from tests.recommender.report.build import GIB, account, savings
@@ -75,10 +75,26 @@ def test_a_missing_limit_is_no_limit_of_nothing_and_no_request() -> None:
 
 
 def test_usage_over_a_window_has_one_unit() -> None:
-    over = Over(200.0 * 1024**2, 0.5 * GIB, 2 * GIB)
+    over = Over(200.0 * 1024**2, 0.5 * GIB, 2 * GIB, 600.0)
     assert cells(account(resource=Resource.MEMORY, usage=over), "EUR").used == "0.20 / 0.50 / 2.00 GiB"
-    assert cells(account(usage=Over(0.1, 0.25, 1.0)), "EUR").used == "0.100 / 0.250 / 1.000 cores"
+    assert cells(account(usage=Over(0.1, 0.25, 1.0, 600.0)), "EUR").used == "0.100 / 0.250 / 1.000 cores"
     assert cells(account(used=None), "EUR").used == "-"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "usage of that instant"),
+        (40.0, "usage of the last 40 seconds"),
+        (90.0, "usage of the last 1.5 minutes"),
+        (5400.0, "usage of the last 1.5 hours"),
+        (8 * 86_400.0, "usage of the last 8.0 days"),
+    ],
+)
+def test_a_window_is_told_as_long_as_it_is(seconds: float, words: str) -> None:
+    found = savings(account(), window_seconds=seconds, usage="as the test says")
+    assert window(found) == words
+    assert f"Used: {words}" in "\n".join(sum_lines(found))
 
 
 def test_the_largest_change_is_first_either_way_and_what_is_not_known_last() -> None:

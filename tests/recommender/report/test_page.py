@@ -70,7 +70,7 @@ def many(number: int) -> Savings:
                 namespace=f"team-{one % 40}-of-the-company",
                 workload=f"a-service-with-a-rather-long-name-{one}",
                 container="application-server",
-                usage=Over(0.1, 0.25, 1.0),
+                usage=Over(0.1, 0.25, 1.0, 600.0),
             )
             for one in range(number // 2)
             for resource in Resource
@@ -130,7 +130,7 @@ def test_the_table_has_headings_for_a_screen_reader_and_words_beside_every_colou
 
 def test_figures_are_those_of_the_table_to_the_last_digit() -> None:
     found = savings(
-        account(2.0, 1 / 3, usage=Over(0.1, 0.2, 0.7)),
+        account(2.0, 1 / 3, usage=Over(0.1, 0.2, 0.7, 600.0)),
         account(0.1234567, 7.0, Resource.MEMORY, limit=Paid(3 * GIB, 0.3), workload="db"),
         account(1.0, None, workload="cache"),
         window_seconds=86_400.0,
@@ -178,7 +178,7 @@ def test_a_link_to_a_patch_leads_to_it() -> None:
 async def test_a_browser_sorts_usage_over_a_window_by_its_amount(tmp_path: Path) -> None:
     of = {"few": GIB / 5, "most": 3 * GIB, "fewest": 20.0}
     told = [
-        account(resource=Resource.MEMORY, workload=name, usage=Over(amount / 2, amount, amount))
+        account(resource=Resource.MEMORY, workload=name, usage=Over(amount / 2, amount, amount, 600.0))
         for name, amount in of.items()
     ]
     file = tmp_path / "report.html"

@@ -15,7 +15,7 @@ from recommender.ranges import Resource
 from recommender.realisable import realisable
 from recommender.report.figures import flat
 from recommender.report.told import Savings, read_savings, sums, told, within
-from recommender.savings import accounts, totals
+from recommender.savings import Usage, accounts, totals
 from tests.recommender.report.build import account, savings
 from tests.recommender.test_savings import APP, GI, TABLE, pod, snapshot
 
@@ -49,11 +49,14 @@ def test_metrics_answer_and_report_agree_to_the_last_digit(cpu: int, memory: int
         target=Resources(target % 10**6, target),
         before={APP: Resources(before % 10**6, before)},
         used={("ns", "a", "app"): (0.1, 5.0)},
+        usage={(APP, Resource.CPU): Usage(cpu / 3, cpu / 7, cpu / 1.7, 600.0)},
     )
     for one in found.accounts:
         row = flat(one, "USD")
         for name, metric in METRICS.items():
             assert metrics.get((f"elastipod_workload_{metric}", one.resource)) == row[name]
+        for name in ("mean", "p95", "peak"):
+            assert metrics.get((f"elastipod_workload_usage_{name}", one.resource)) == row[f"used_{name}"]
         for name, metric in COSTS.items():
             cost = metrics[f"elastipod_workload_{metric}_cost_per_hour", one.resource]
             assert (row[f"{name}_per_hour"], row[f"{name}_per_month"]) == (cost, HOURS_A_MONTH * cost)
