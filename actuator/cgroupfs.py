@@ -1,25 +1,23 @@
 """The only reader and writer of cgroup files.
 
 Owns the way to a file: below one root, folder by folder without following a link, in the right hierarchy on v1 or the
-one of v2, each write with one call whose answer is looked at. What to write, and in which order, is cgroup.py's matter.
-Every failure is an OSError.
+one of v2, each write with one call whose answer is looked at. What to write, and in which order, is cgroup.py's matter;
+groups made and removed are cgrouptree.py's. Every failure is an OSError.
 """
 
 import errno
 import os
 import re
-import signal
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from actuator.cgroup import CgroupWrite
 
 _NAME: Final = re.compile(r"[0-9A-Za-z_.:-]{1,255}", re.ASCII)
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_BYTES: Final = 65_536
-_CONTROLLERS_V2: Final = ("memory", "cpu", "pids")
 _KUBEPODS: Final = ("kubepods.slice", "kubepods")
 
 
@@ -70,7 +68,7 @@ class CgroupFs:
     def __init__(self, root: str | Path = "/sys/fs/cgroup", parent: str = "") -> None:
         self.root = Path(root)
         self.parent = parent
-        self._parts = _parts(parent) if parent else []
+        self._parts = parts_of(parent) if parent else []
         tops = (self.root, *(self.root.joinpath(*self._parts, name) for name in _KUBEPODS))
         self.version = 2 if any((top / "cgroup.controllers").is_file() for top in tops) else 1
         self._hierarchies = self._find_hierarchies()
@@ -123,7 +121,7 @@ class CgroupFs:
     def open(self, group: str, file: str, flags: int) -> int:
         """A file descriptor of a group's file."""
         with self._folder(group, self._controller(file)) as folder:
-            return os.open(_checked(file), flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            return os.open(checked(file), flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
 
     def keep(self, group: str, file: str, flags: int = os.O_RDONLY) -> KeptFile:
         """A file held open, for what must be quick."""
@@ -149,114 +147,16 @@ class CgroupFs:
         with self._folder(group, "memory") as folder:
             return os.fstat(folder).st_ino
 
-    def create(self, group: str) -> None:
-        """The group and those above it, in every hierarchy; on v2 with the controllers we use."""
-        parts = self._parts + _parts(group)
-        for base in dict.fromkeys(self._hierarchies.values()):
-            folder = os.open(base, _FOLDER)
-            try:
-                for part in parts:
-                    if self.version == 2:
-                        _enable(folder)
-                    with suppress(FileExistsError):
-                        os.mkdir(part, 0o755, dir_fd=folder)
-                    folder, above = os.open(part, _FOLDER, dir_fd=folder), folder
-                    os.close(above)
-            finally:
-                os.close(folder)
-
-    def step_aside(self, leaf: str) -> None:
-        """Move this process out of `root` into a folder there: v2 divides only what no process is in itself."""
-        if self.version == 2:
-            base = os.open(self.root, _FOLDER)
-            try:
-                with suppress(FileExistsError):
-                    os.mkdir(_checked(leaf), 0o755, dir_fd=base)
-                folder = os.open(leaf, _FOLDER, dir_fd=base)
-            finally:
-                os.close(base)
-            try:
-                fd = os.open("cgroup.procs", os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            finally:
-                os.close(folder)
-            try:
-                _write_all(fd, str(os.getpid()))
-            finally:
-                os.close(fd)
-
-    def remove(self, group: str) -> None:
-        """The group and all below it, in every hierarchy. OSError EBUSY while processes are in it."""
-        for controller in self._each():
-            with suppress(FileNotFoundError):
-                for name in self._names(group, controller):
-                    self._remove_in(f"{group}/{name}", controller)
-                self._remove_in(group, controller)
-
-    def remove_parent(self) -> None:
-        """All that lies in `parent`, and the last folder of it; without a parent, nothing."""
-        for controller in self._each() if self._parts else ():
-            *above, last = self._parts
-            with suppress(FileNotFoundError):
-                with self._walk(self._parts, controller) as folder, os.scandir(folder) as entries:
-                    names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-                for name in names:
-                    self._remove_in(name, controller)
-                with self._walk(above, controller) as folder:
-                    os.rmdir(last, dir_fd=folder)
-
-    def _remove_in(self, group: str, controller: str) -> None:
-        with suppress(FileNotFoundError):
-            for name in self._names(group, controller):
-                self._remove_in(f"{group}/{name}", controller)
-            *above, last = self._parts + _parts(group)
-            with self._walk(above, controller) as folder:
-                os.rmdir(last, dir_fd=folder)
-
     def children(self, group: str) -> list[str]:
         """The names of the groups directly below; none where the group is gone."""
         try:
-            return self._names(group, "memory")
+            return self._names(self._parts + parts_of(group), "memory")
         except FileNotFoundError:
             return []
 
-    def _names(self, group: str, controller: str) -> list[str]:
-        with self._folder(group, controller) as folder, os.scandir(folder) as entries:
+    def _names(self, parts: list[str], controller: str) -> list[str]:
+        with self._walk(parts, controller) as folder, os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-
-    # Processes.
-
-    def add_process(self, group: str, pid: int) -> None:
-        """Move a process into the group, in every hierarchy."""
-        for controller in self._each():
-            with self._folder(group, controller) as folder:
-                fd = os.open("cgroup.procs", os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-                try:
-                    _write_all(fd, str(pid))
-                finally:
-                    os.close(fd)
-
-    def processes(self, group: str) -> list[int]:
-        """The processes in the group and below; none where the group is gone."""
-        found: set[int] = set()
-        with suppress(FileNotFoundError):
-            found.update(int(line) for line in self.text(group, "cgroup.procs").split())
-            for name in self.children(group):
-                found.update(self.processes(f"{group}/{name}"))
-        return sorted(found)
-
-    def kill(self, group: str) -> None:
-        """SIGKILL to every process in the group and below, until none is left to be seen."""
-        if self.version == 2:
-            with suppress(FileNotFoundError):
-                self.write(CgroupWrite(group, "cgroup.kill", "1"))
-                return
-        for _ in range(50):
-            pids = self.processes(group)
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if not pids:
-                return
 
     # The way.
 
@@ -264,29 +164,25 @@ class CgroupFs:
         kind = file.split(".", 1)[0]
         return kind if kind in self._hierarchies else "memory"
 
-    def _each(self) -> list[str]:
-        """One controller of each hierarchy."""
-        return list({path: controller for controller, path in self._hierarchies.items()}.values())
-
     @contextmanager
     def _folder(self, group: str, controller: str) -> Iterator[int]:
-        with self._walk(self._parts + _parts(group), controller) as folder:
+        with self._walk(self._parts + parts_of(group), controller) as folder:
             yield folder
 
     @contextmanager
     def _walk(self, parts: list[str], controller: str) -> Iterator[int]:
         base = self._hierarchies.get(controller) or self._hierarchies.get("", self.root)
-        folder = os.open(base, _FOLDER)
+        folder = os.open(base, FOLDER)
         try:
             for part in parts:
-                folder, above = os.open(part, _FOLDER, dir_fd=folder), folder
+                folder, above = os.open(part, FOLDER, dir_fd=folder), folder
                 os.close(above)
             yield folder
         finally:
             os.close(folder)
 
 
-def _parts(group: str) -> list[str]:
+def parts_of(group: str) -> list[str]:
     """A group's folders. Nothing is resolved: a name that could lead elsewhere is refused."""
     parts = group.split("/")
     if any(part in (".", "..") or not _NAME.fullmatch(part) for part in parts):
@@ -294,7 +190,8 @@ def _parts(group: str) -> list[str]:
     return parts
 
 
-def _checked(file: str) -> str:
+def checked(file: str) -> str:
+    """The name of a file in a group; what could lead elsewhere is refused."""
     if "/" in file or file.startswith(".") or not _NAME.fullmatch(file):
         raise BadGroup(file)
     return file
@@ -307,19 +204,11 @@ def _write_all(fd: int, value: str) -> None:
         raise OSError(errno.EIO, f"only a part of {value!r} was taken")
 
 
-def _enable(folder: int) -> None:
-    """Let a v2 group's children have the controllers we use, as far as it has them itself."""
-    fd = os.open("cgroup.controllers", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+def write_in(folder: int, file: str, value: str) -> None:
+    """One value into a file of an open folder."""
+    fd = os.open(file, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        available = os.read(fd, 4096).decode("ascii").split()
-    finally:
-        os.close(fd)
-    wanted = " ".join(f"+{one}" for one in _CONTROLLERS_V2 if one in available)
-    if not wanted:
-        return
-    fd = os.open("cgroup.subtree_control", os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        os.write(fd, wanted.encode("ascii"))
+        _write_all(fd, value)
     finally:
         os.close(fd)
 

@@ -8,15 +8,15 @@ import math
 from typing import Final
 
 from actuator.cgroup import limit_told, limit_writes, millicores_of_shares, shares_of_weight
-from actuator.cgroupfs import CgroupFs
+from actuator.cgrouptree import CgroupTree
 from elastipod.localcluster.node.hands import GroupLimits, GroupUsage
 
 _NANO: Final = 1_000_000_000
 _MICRO: Final = 1_000_000
 
 
-class NodeHands(CgroupFs):
-    """CgroupFs with a group's limits, usage and kills."""
+class NodeHands(CgroupTree):
+    """CgroupTree with a group's limits, usage and kills."""
 
     @property
     def enforcement(self) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from actuator.budget import NodeBudget
-from actuator.cgroupfs import CgroupFs, NoCgroups
+from actuator.cgroupfs import NoCgroups
+from actuator.cgrouptree import CgroupTree
 from actuator.kernelmemory import KernelMemory
 from actuator.memory import Target
 from actuator.nodehands import NodeHands
@@ -66,7 +67,7 @@ def why_not() -> str:
     if os.geteuid() != 0:
         return "not root: a cgroup of one's own can not be made"
     try:
-        fs = CgroupFs(parent=PARENT)
+        fs = CgroupTree(parent=PARENT)
         fs.create("probe")
         fs.remove_parent()
     except (NoCgroups, OSError) as error:

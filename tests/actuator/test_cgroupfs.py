@@ -5,6 +5,7 @@ import pytest
 
 from actuator.cgroup import CgroupWrite
 from actuator.cgroupfs import BadGroup, CgroupFs, NoCgroups
+from actuator.cgrouptree import CgroupTree
 from actuator.kernelmemory import RECLAIMABLE_V1, RECLAIMABLE_V2, KernelMemory, amounts
 from actuator.nodehands import NodeHands
 from elastipod.localcluster.node.hands import CgroupHands, GroupLimits, GroupUsage
@@ -51,7 +52,7 @@ def test_pressure_is_a_fraction_of_time(tmp_path: Path) -> None:
     "group", ["", "/", "..", "../x", "kubepods/../..", "a//b", "a/\0", "a b", "é", "x" * 300, "a/."]
 )
 def test_no_name_leads_out_of_the_tree(tmp_path: Path, group: str) -> None:
-    fs = CgroupFs(v2_tree(tmp_path / "cg"))
+    fs = CgroupTree(v2_tree(tmp_path / "cg"))
     with pytest.raises(BadGroup):
         fs.text(group, "memory.max")
     with pytest.raises(BadGroup):
@@ -99,7 +100,7 @@ def test_where_memory_is_on_v1_a_hybrid_mount_counts_as_v1(tmp_path: Path) -> No
     for folder in ("memory", "cpu,cpuacct", "unified"):
         (tmp_path / folder).mkdir()
     (tmp_path / "unified" / "cgroup.controllers").write_text("")
-    fs = CgroupFs(tmp_path)
+    fs = CgroupTree(tmp_path)
     assert fs.version == 1
     fs.create("kubepods")
     assert (tmp_path / "cpu,cpuacct" / "kubepods").is_dir()
