@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef, UpdateMode
-from elastipod.kube.decoding import decoded
+from elastipod.kube.decoding import Decoder
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
 
@@ -78,15 +78,12 @@ class _Who(Struct, rename="camel"):
     recommenders: list[dict[str, str]] | None = None
 
 
-_loose: Final = msgspec.json.Decoder(_Loose)
 _specs: Final = msgspec.json.Decoder(AutoscalerSpec)
 _whos: Final = msgspec.json.Decoder(_Who)
 _statuses: Final = msgspec.json.Decoder(AutoscalerStatus | None)
 
 
-def decode_claim(raw: bytes | msgspec.Raw) -> Claim:
-    """A VerticalPodAutoscaler. Raises BadObject where not even its metadata can be read."""
-    found = decoded(_loose.decode, raw)
+def _claim(found: _Loose) -> Claim:
     meta, problems = found.metadata, []
     spec = AutoscalerSpec()
     try:
@@ -126,6 +123,10 @@ def decode_claim(raw: bytes | msgspec.Raw) -> Claim:
         status=status,
         problems=tuple(problems),
     )
+
+
+decode_claim: Final = Decoder(_Loose, _claim)
+"""A VerticalPodAutoscaler. Raises BadObject where not even its metadata can be read."""
 
 
 def _mode(spec: AutoscalerSpec) -> UpdateMode:
