@@ -2,9 +2,11 @@
 
 import json
 import re
+import shlex
 
 import pytest
 
+from elastipod import __version__
 from images.recipes import ENTRYPOINT, ENVIRONMENT, FOLDER, IMAGES, ROOT, Image
 
 Stage = list[tuple[str, str]]
@@ -45,6 +47,30 @@ def test_it_starts_as_the_image_built_here_does(image: Image) -> None:
     told = dict(pair.split("=") for rest in said(stage, "ENV") for pair in rest.split())
     # Where the programs lie is the base's own matter.
     assert told == {name: value for name, value in ENVIRONMENT.items() if name != "PATH"}
+
+
+@each_image
+def test_it_says_what_it_is_as_the_image_built_here_does(image: Image) -> None:
+    told = dict(pair.split("=", 1) for rest in said(stages()[image.name], "LABEL") for pair in shlex.split(rest))
+    assert {name.removeprefix("org.opencontainers.image."): text for name, text in told.items()} == {
+        "title": image.title,
+        "version": __version__,
+        "licenses": "Apache-2.0",
+    }
+
+
+@each_image
+def test_the_tag_it_tells_people_is_the_one_that_the_chart_asks_for(image: Image) -> None:
+    (line,) = re.findall(rf"--target {image.name} -t (\S+)", (FOLDER / "Containerfile").read_text())
+    assert line == f"REGISTRY/{image.reference(__version__)}"
+
+
+def test_the_engine_is_sent_what_is_copied_and_nothing_else() -> None:
+    lines = (FOLDER / "Containerfile.dockerignore").read_text().splitlines()
+    ignored = [line for line in lines if line and not line.startswith("#")]
+    assert (ignored[0], ignored[-1]) == ("*", "**/__pycache__")
+    copied = {name for rest in said(stages()["build"], "COPY") for name in rest.split()[:-1]}
+    assert sorted(ignored[1:-1]) == sorted(f"!{name}" for name in copied)
 
 
 @each_image
