@@ -6,6 +6,7 @@ elsewhere.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
 
 from msgspec import structs
@@ -14,9 +15,10 @@ from elastipod.pods import Container, ContainerKey, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
 from recommender.capping import Surroundings, cap
-from recommender.estimators.histogram import estimate
+from recommender.estimators.histogram import Estimates, estimate
 from recommender.history import ContainerHistory, History
 from recommender.oom import after_kill
+from recommender.podcapping import cap_pod
 from recommender.policies import SizePolicy
 from recommender.ranges import Capped, Range, Resource, range_of
 from recommender.settings import RecommenderSettings
@@ -31,6 +33,8 @@ class Sized:
     pods: int = 0
     requests: Resources = NOTHING
     limits: Resources = NOTHING
+    is_sidecar: bool | None = None
+    """Whether it is a native sidecar; None where nobody tells."""
     is_killed: bool = False
     """Whether one of them was killed for memory."""
 
@@ -72,19 +76,36 @@ def advise(surveyed: Surveyed, settings: RecommenderSettings, now: float) -> lis
         most=Resources(settings.max_allowed_cpu_millicores or None, settings.max_allowed_memory_bytes or None),
         largest_node=surveyed.largest_node,
     )
+    pods = {workload: pod for pod, workload in surveyed.pods}
+    capped: dict[ContainerKey, Capped] = {}
+    for workload, keys in groupby(sorted(surveyed.containers), key=lambda key: key.workload):
+        shown = [_shown(key, surveyed.containers[key]) for key in keys]
+        wanted = [
+            cap(_raw(history.row(ContainerKey(workload, one.name)), one.name, estimates), SizePolicy(), one, around)
+            for one in shown
+        ]
+        living = [pods[workload]] if workload in pods else []
+        capped |= {ContainerKey(workload, one.container): one for one in cap_pod(wanted, shown, around, living)}
     found_advice: list[Advice] = []
-    for key, has in sorted(surveyed.containers.items()):
-        row = history.row(key)
-        wants, confidence = Capped(key.container, None, None), 0.0
-        if row is not None:
-            cpu, memory = estimates.cpu.values[row].tolist(), estimates.memory.values[row].tolist()
-            raw = Capped(key.container, range_of(cpu, 1000.0), range_of(memory, 1.0))
-            shown = Container(key.container, requests=has.requests, limits=has.limits)
-            wants, confidence = cap(raw, SizePolicy(), shown, around), float(estimates.confidence[row])
+    for key, wants in capped.items():
+        row, has = history.row(key), surveyed.containers[key]
+        confidence = 0.0 if row is None else float(estimates.confidence[row])
         is_confident = confidence >= settings.enough_confidence
         reason, message = _why(has, wants, is_confident=is_confident)
         found_advice.append(Advice(key, has, wants, confidence, is_confident, reason, message))
     return found_advice
+
+
+def _shown(key: ContainerKey, has: Sized) -> Container:
+    return Container(key.container, requests=has.requests, limits=has.limits)
+
+
+def _raw(row: int | None, container: str, estimates: Estimates) -> Capped:
+    """What usage asks for, before anything caps it."""
+    if row is None:
+        return Capped(container, None, None)
+    cpu, memory = estimates.cpu.values[row].tolist(), estimates.memory.values[row].tolist()
+    return Capped(container, range_of(cpu, 1000.0), range_of(memory, 1.0))
 
 
 def _with_kill(found: ContainerHistory, has: Sized, settings: RecommenderSettings, now: float) -> ContainerHistory:

@@ -23,7 +23,7 @@ from elastipod.reasons import Reason
 from recommender.histogram import Floats, Ints
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
-from recommender.wholepods import beyond
+from recommender.wholepods import beyond, pod_target
 
 _NOT_MEASURED: Final = (None, None)
 _NOTHING_BEYOND: Final = (0.0, 0.0)
@@ -129,8 +129,11 @@ class Account(Struct, frozen=True, gc=False):
     """Recommended above what is reserved."""
     advised: Advised | None = None
     usage: Usage | None = None
-    is_sidecar: bool = False
-    """Whether it is a native sidecar, which stands among the init containers."""
+    is_sidecar: bool | None = False
+    """Whether it is a native sidecar, which stands among the init containers; None where that is not known."""
+    pod_target: float | None = None
+    """What a pod of it that requests this resource as a whole would request so, in cores or bytes, if its containers
+    were as recommended; None where its pods do not."""
 
     @property
     def applied(self) -> Cost:
@@ -185,11 +188,14 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
     priced = {name: prices.of(node) for name, node in snapshot.nodes.items()}
     places: dict[ContainerKey, int] = {}
     sidecars: set[ContainerKey] = set()
+    wholes: dict[ContainerKey, Resources] = {}
     shown: list[tuple[float | None, ...]] = []
     for pod, workload in snapshot.pods:
         if not counts(pod):
             continue
         price = priced.get(pod.node_name) or prices.default()
+        if not pod.pod_requests.is_empty:
+            wholes |= _whole(pod, workload, snapshot.advised)
         for container, (cpu_beyond, memory_beyond) in _with_beyond(pod, workload, snapshot.advised):
             requests, admitted, limits = container.requests, allocated(container), container.limits
             cores, memory_bytes = snapshot.used.get((pod.namespace, pod.name, container.name), _NOT_MEASURED)
@@ -204,8 +210,8 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
             )  # fmt: skip
     keys = list(places)
     rows, *columns = np.array(shown, dtype=np.float64).reshape(-1, 13).T
-    cpu = _added_up(snapshot, Resource.CPU, keys, sidecars, rows.astype(np.int64), *columns[:6])
-    memory = _added_up(snapshot, Resource.MEMORY, keys, sidecars, rows.astype(np.int64), *columns[6:])
+    cpu = _added_up(snapshot, Resource.CPU, keys, sidecars, wholes, rows.astype(np.int64), *columns[:6])
+    memory = _added_up(snapshot, Resource.MEMORY, keys, sidecars, wholes, rows.astype(np.int64), *columns[6:])
     return [one for key in sorted(keys) for one in (cpu[places[key]], memory[places[key]])]
 
 
@@ -252,11 +258,19 @@ def _with_beyond(
     return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], targets), strict=True)
 
 
+def _whole(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> dict[ContainerKey, Resources]:
+    """By container, what the pod should request as a whole."""
+    keys = [ContainerKey(workload, one.name) for one in pod.sized_containers]
+    found = pod_target(pod, {key.container: advised[key].target for key in keys if key in advised})
+    return dict.fromkeys(keys, found)
+
+
 def _added_up(
     snapshot: Snapshot,
     resource: Resource,
     keys: Sequence[ContainerKey],
     sidecars: Collection[ContainerKey],
+    wholes: Mapping[ContainerKey, Resources],
     rows: Ints,
     price: Floats,
     requests: Floats,
@@ -297,5 +311,6 @@ def _added_up(
         advised,
         (snapshot.usage.get((key, resource)) for key in keys),
         (key in sidecars for key in keys),
+        (None if (amount := resource.of(wholes.get(key, NOTHING))) is None else amount / unit for key in keys),
     )
     return [Account(key, resource, *values) for key, *values in zip(keys, *columns, strict=True)]

@@ -1,11 +1,13 @@
-"""What a pod that requests as a whole holds beyond what its containers request, told as theirs.
+"""Pods that request as a whole: what they hold beyond what their containers request, and what they should request.
 
 Owns the split, so that accounts by container come to what the pod reserves. What accounts are is savings.py's matter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from elastipod.quantities import Resources
+from elastipod.fit import containers_sum
+from elastipod.pods import Pod
+from elastipod.quantities import NOTHING, Resources
 from recommender.ranges import Resource
 
 
@@ -16,6 +18,12 @@ def beyond(whole: Resources, requests: Sequence[Resources], targets: Sequence[Re
     more, all have the same.
     """
     return list(zip(*(_shares(resource, whole, requests, targets) for resource in Resource), strict=True))
+
+
+def pod_target(pod: Pod, targets: Mapping[str, Resources]) -> Resources:
+    """What a pod would request as a whole if its containers requested so much; nothing of what it does not now."""
+    together = containers_sum(pod, lambda one: targets.get(one.name, NOTHING).or_else(one.requests))
+    return Resources(*(None if one.of(pod.pod_requests) is None else one.of(together) for one in Resource))
 
 
 def _shares(

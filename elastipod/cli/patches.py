@@ -14,43 +14,55 @@ from elastipod.quantities import format_cpu, format_memory
 
 _APPS: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 _MIB: Final = 1024**2
+_WRITTEN: Final = (("cpu", "cpu_millicores", format_cpu), ("memory", "memory_bytes", format_memory))
 _ENOUGH: Final = "enough"
 _HEAD: Final = (
     "# Apply with: kubectl apply --server-side --force-conflicts --field-manager=elastipod -f FILE\n"
     "# Pods are made anew when their template changes.\n"
 )
 
+_NOT_KNOWN: Final = (
+    "# Not known: whether pods request as a whole (spec.resources). A patch of such a workload may be refused, or\n"
+    "# change less than it says; with --context it is one that holds.\n"
+)
+
 Row = dict[str, Any]
 
 
-def patches(rows: Iterable[Row]) -> Iterator[str]:
+def patches(rows: Iterable[Row], *, knows_pods: bool = True) -> Iterator[str]:
     """YAML documents, a patch for each workload that has something to gain."""
-    yield _HEAD
+    yield _HEAD if knows_pods else _HEAD + _NOT_KNOWN
     by_workload: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         by_workload.setdefault((row["namespace"], row["workload"]), []).append(row)
     for (namespace, workload), found in by_workload.items():
         kind, _, name = workload.partition("/")
-        worth = []
         for row in found:
-            why_not = _why_not(kind, row)
-            if why_not:
+            if why_not := _why_not(kind, row):
                 yield f"# {shown(namespace)}/{shown(workload)}, {shown(row['container'])}: {shown(why_not)}\n"
-            else:
-                worth.append(row)
-        if worth:
-            yield "---\n" + yaml.safe_dump(_manifest(namespace, kind, name, worth), sort_keys=False)
+        if text := patch_of(Workload(namespace, kind, name), found):
+            yield "---\n" + text
 
 
 def patch_of(owner: Workload, rows: Iterable[Row]) -> str:
     """One workload's patch as a YAML document; nothing where it has nothing to gain."""
+    rows = list(rows)
     worth = [row for row in rows if not _why_not(owner.kind, row)]
-    return yaml.safe_dump(_manifest(owner.namespace, owner.kind, owner.name, worth), sort_keys=False) if worth else ""
+    if not worth:
+        return ""
+    if whole := _pod_resources(worth[0]):
+        # The pod is to request what all its containers come to.
+        worth = [row for row in rows if _has_target(row)]
+    doubts = "".join(
+        f"# Not known: whether {shown(row['container'])} is a native sidecar; if so, it belongs under initContainers.\n"
+        for row in worth
+        if row.get("is_sidecar", False) is None
+    )
+    return doubts + yaml.safe_dump(_manifest(owner, worth, whole), sort_keys=False)
 
 
 def _why_not(kind: str, row: Row) -> str:
-    target = row["target"]
-    if target["cpu_millicores"] is None and target["memory_bytes"] is None:
+    if not _has_target(row):
         return row["message"] or "there is no recommendation yet"
     if row["confidence"] != _ENOUGH:
         return "there is too little history to act on"
@@ -61,37 +73,56 @@ def _why_not(kind: str, row: Row) -> str:
     return ""
 
 
+def _has_target(row: Row) -> bool:
+    return any(amount is not None for amount in row["target"].values())
+
+
+def _pod_resources(row: Row) -> dict[str, dict[str, str]]:
+    """What its pods should request as a whole; nothing where they do not."""
+    whole = row.get("pod_target", {})
+    found = {name: written(whole[unit]) for name, unit, written in _WRITTEN if whole.get(unit) is not None}
+    return {"requests": found} if found else {}
+
+
 def _resources(row: Row) -> dict[str, dict[str, str]]:
-    """Requests, and limits that keep their ratio to them."""
+    """Requests, and limits that keep their ratio to them; within a pod that requests as a whole, that stay."""
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
-    for resource, unit, written in (("cpu", "cpu_millicores", format_cpu), ("memory", "memory_bytes", _whole_mib)):
+    for resource, unit, _ in _WRITTEN:
         target, before, limit = row["target"][unit], row["requests"][unit], row["limits"][unit]
         if target is None:
             continue
+        is_part = row.get("pod_target", {}).get(unit) is not None
+        written = format_cpu if resource == "cpu" else _mib_below if is_part else _mib_above
         requests[resource] = written(target)
-        if limit is not None:
-            # Rounded alike, so that what was equal stays so: the QoS class hangs on it.
-            least = target if not before else -(-target * max(limit, before) // before)
-            limits[resource] = written(least if before else max(limit, target))
+        if limit is None or (is_part and limit >= target):
+            continue
+        # Rounded alike, so that what was equal stays so: the QoS class hangs on it.
+        least = -(-target * max(limit, before) // before) if before and not is_part else max(limit, target)
+        limits[resource] = written(least)
     return {"requests": requests} | ({"limits": limits} if limits else {})
 
 
-def _whole_mib(memory_bytes: int) -> str:
+def _mib_above(memory_bytes: int) -> str:
     return format_memory(-(-memory_bytes // _MIB) * _MIB)
 
 
-def _manifest(namespace: str, kind: str, name: str, rows: list[Row]) -> Row:
-    spec: dict[str, list[Row]] = {}
+def _mib_below(memory_bytes: int) -> str:
+    """So that containers together never come to more than their pod."""
+    return format_memory(memory_bytes // _MIB * _MIB or memory_bytes)
+
+
+def _manifest(owner: Workload, rows: list[Row], whole: Row) -> Row:
+    spec: Row = {"resources": whole} if whole else {}
     for row in rows:
         # A native sidecar stands among the init containers.
         where = "initContainers" if row.get("is_sidecar") else "containers"
         spec.setdefault(where, []).append({"name": row["container"], "resources": _resources(row)})
     template: Row = {"template": {"spec": spec}}
-    is_app = kind in _APPS
+    is_app = owner.kind in _APPS
     return {
         "apiVersion": "apps/v1" if is_app else "batch/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": namespace},
+        "kind": owner.kind,
+        "metadata": {"name": owner.name, "namespace": owner.namespace},
         "spec": template if is_app else {"jobTemplate": {"spec": template}},
     }

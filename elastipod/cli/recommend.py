@@ -6,7 +6,7 @@ makes the rows then.
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -26,7 +26,8 @@ from elastipod.cli.options import (
 from elastipod.cli.output import change, print_csv, print_rows
 from elastipod.cli.patches import patches
 from elastipod.pods import Container, ContainerKind, Pod
-from elastipod.quantities import QuantityError, Resources, format_cpu, show_memory
+from elastipod.quantities import NOTHING, QuantityError, Resources, format_cpu, show_memory
+from recommender.wholepods import pod_target
 
 _COLUMNS: Final = ("namespace", "workload", "container", "pods", "cpu", "memory", "mode", "confidence")
 _WIDE: Final = ("cpu_bounds", "memory_bounds", "autoscaler", "message")
@@ -74,8 +75,8 @@ def recommend(
             typer.echo(f"error: {error.name} is not installed; --prometheus needs elastipod[recommender]", err=True)
             raise typer.Exit(1) from None
         where = None if all_namespaces else namespace
-        rows = survey_rows(Asked(prometheus, where, selector, config, kubeconfig, context))
-        _print(rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE)
+        asked = Asked(prometheus, where, selector, config, kubeconfig, context)
+        _print(survey_rows(asked), output, _SURVEY_COLUMNS, _SURVEY_WIDE, knows_pods=asked.names_cluster)
         return
 
     async def read() -> Picture:
@@ -88,11 +89,18 @@ def recommend(
     _print(list(recommendation_rows(picture, only_matched=bool(selector))), output, _COLUMNS, _WIDE)
 
 
-def _print(rows: list[dict[str, Any]], output: Listing, columns: tuple[str, ...], wide: tuple[str, ...]) -> None:
+def _print(
+    rows: list[dict[str, Any]],
+    output: Listing,
+    columns: tuple[str, ...],
+    wide: tuple[str, ...],
+    *,
+    knows_pods: bool = True,
+) -> None:
     if output is Listing.CSV:
         print_csv(rows)
     elif output is Listing.PATCH:
-        sys.stdout.writelines(patches(rows))
+        sys.stdout.writelines(patches(rows, knows_pods=knows_pods))
     else:
         print_rows(rows, columns, Output(output), wide=wide)
 
@@ -104,10 +112,11 @@ def recommendation_rows(picture: Picture, *, only_matched: bool = False) -> Iter
         if only_matched and not pods:
             continue
         recommended = _recommendations(autoscaler)
+        targets = {one.container_name: _read(one.target) for one in recommended}
         for one in recommended:
-            yield _row(autoscaler, pods, one)
+            yield _row(autoscaler, pods, one, targets)
         if not recommended:
-            yield _row(autoscaler, pods, None)
+            yield _row(autoscaler, pods, None, targets)
 
 
 def _recommendations(autoscaler: Autoscaler) -> list[ContainerRecommendation]:
@@ -117,11 +126,14 @@ def _recommendations(autoscaler: Autoscaler) -> list[ContainerRecommendation]:
     return status.recommendation.container_recommendations or []
 
 
-def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation | None) -> dict[str, Any]:
+def _row(
+    autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation | None, targets: Mapping[str, Resources]
+) -> dict[str, Any]:
     target = autoscaler.spec.target_ref
     conditions = {found.type: found for found in (autoscaler.status and autoscaler.status.conditions) or []}
     low = conditions.get("LowConfidence")
     has, limits = _sizes_now(pods, one.container_name) if one else (Resources(), Resources())
+    whole = next((pod_target(pod, targets) for pod in pods if not pod.is_terminal), NOTHING)
     is_recommended = one is not None
     one = one or ContainerRecommendation()
     wants, lower, upper = _read(one.target), _read(one.lower_bound), _read(one.upper_bound)
@@ -129,7 +141,7 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
         "namespace": autoscaler.metadata.namespace,
         "workload": f"{target.kind}/{target.name}" if target else "",
         "container": one.container_name,
-        "is_sidecar": any(_is_sidecar(pod, one.container_name) for pod in pods),
+        "is_sidecar": any(_is_sidecar(pod, one.container_name) for pod in pods) if pods else None,
         "pods": len(pods),
         "cpu": change(has.cpu_millicores, wants.cpu_millicores, format_cpu),
         "memory": change(has.memory_bytes, wants.memory_bytes, show_memory),
@@ -147,6 +159,7 @@ def _row(autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation |
         "requests": {"cpu_millicores": has.cpu_millicores, "memory_bytes": has.memory_bytes},
         "limits": {"cpu_millicores": limits.cpu_millicores, "memory_bytes": limits.memory_bytes},
         "target": {"cpu_millicores": wants.cpu_millicores, "memory_bytes": wants.memory_bytes},
+        "pod_target": {"cpu_millicores": whole.cpu_millicores, "memory_bytes": whole.memory_bytes},
     }
 
 

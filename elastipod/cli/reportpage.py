@@ -63,6 +63,10 @@ def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
         "workload": f"{first.workload_kind}/{first.workload}",
         "container": first.container,
         "is_sidecar": first.is_sidecar,
+        "pod_target": {
+            "cpu_millicores": _whole(of.get(Resource.CPU), 1000),
+            "memory_bytes": _whole(of.get(Resource.MEMORY), 1),
+        },
         "confidence": "enough" if days >= RecommenderSettings().enough_confidence else "low",
         "reason": first.reason,
         "message": "",
@@ -70,6 +74,10 @@ def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
         "limits": sizes("limit"),
         "target": sizes("recommended"),
     }
+
+
+def _whole(one: Told | None, units: int) -> int | None:
+    return None if one is None or one.pod_target is None else round(one.pod_target * units)
 
 
 def _share(one: Told | None, name: str, units: int) -> int | None:

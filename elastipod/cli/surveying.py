@@ -21,7 +21,7 @@ from elastipod.clock import SystemClock
 from elastipod.kube.disruptions import decode_disruption_limit, letting_none_go
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import POD_DISRUPTION_BUDGETS
-from elastipod.pods import Node, Pod
+from elastipod.pods import Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources, format_cpu, show_memory
 from elastipod.settings import SettingsError, load_settings
 from recommender.advising import Advice, Surveyed, advise, totals
@@ -32,6 +32,7 @@ from recommender.sources.prometheus.access import access_of
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.loading import Progress, Watch, no_progress, unwatched
 from recommender.sources.prometheus.survey import Cluster, survey
+from recommender.wholepods import pod_target
 
 _DAY: Final = 86_400.0
 
@@ -68,11 +69,13 @@ class Looked:
 
 def survey_rows(asked: Asked) -> list[dict[str, Any]]:
     """A row for each container of each workload. Ends the command where the Prometheus can not be read."""
-    advice = look(asked).advice
+    found = look(asked)
+    advice = found.advice
     if sys.stderr.isatty():
         sums = totals(advice)
         typer.echo(f"requested {_amounts(sums['requested'])}, recommended {_amounts(sums['recommended'])}", err=True)
-    return [_row(one) for one in advice]
+    wholes = _wholes(found.surveyed, advice)
+    return [_row(one, wholes.get(one.key.workload, NOTHING)) for one in advice]
 
 
 def look(asked: Asked, watch: Watch = unwatched) -> Looked:
@@ -158,7 +161,18 @@ def _progress() -> Iterator[Progress]:
         yield show
 
 
-def _row(advice: Advice) -> dict[str, Any]:
+def _wholes(surveyed: Surveyed, advice: list[Advice]) -> dict[Workload, Resources]:
+    """What pods should request as a whole, of workloads whose pods do."""
+    targets: dict[Workload, dict[str, Resources]] = {}
+    for one in advice:
+        _, cpu, _ = _ends(one.wants.cpu)
+        _, memory, _ = _ends(one.wants.memory)
+        targets.setdefault(one.key.workload, {})[one.key.container] = Resources(cpu, memory)
+    those = ((pod, workload) for pod, workload in surveyed.pods if not pod.pod_requests.is_empty)
+    return {workload: pod_target(pod, targets.get(workload, {})) for pod, workload in those}
+
+
+def _row(advice: Advice, whole: Resources) -> dict[str, Any]:
     workload, has, wants = advice.key.workload, advice.has, advice.wants
     requests, limits = has.requests, has.limits
     cpu_lower, cpu, cpu_upper = _ends(wants.cpu)
@@ -168,6 +182,7 @@ def _row(advice: Advice) -> dict[str, Any]:
         "namespace": workload.namespace,
         "workload": f"{workload.kind}/{workload.name}",
         "container": advice.key.container,
+        "is_sidecar": has.is_sidecar,
         "pods": has.pods,
         "cpu": change(requests.cpu_millicores, cpu, format_cpu),
         "memory": change(requests.memory_bytes, memory, show_memory),
@@ -180,6 +195,7 @@ def _row(advice: Advice) -> dict[str, Any]:
         "requests": {"cpu_millicores": requests.cpu_millicores, "memory_bytes": requests.memory_bytes},
         "limits": {"cpu_millicores": limits.cpu_millicores, "memory_bytes": limits.memory_bytes},
         "target": {"cpu_millicores": cpu, "memory_bytes": memory},
+        "pod_target": {"cpu_millicores": whole.cpu_millicores, "memory_bytes": whole.memory_bytes},
         "lower_bound": {"cpu_millicores": cpu_lower, "memory_bytes": memory_lower},
         "upper_bound": {"cpu_millicores": cpu_upper, "memory_bytes": memory_upper},
     }

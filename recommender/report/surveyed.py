@@ -6,6 +6,8 @@ Owns the way from what was surveyed to accounts. Nothing was resized there, so n
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec import structs
+
 from elastipod.pods import Node, Pod
 from elastipod.quantities import Resources
 from recommender.advising import Advice, Surveyed
@@ -18,6 +20,10 @@ from recommender.savings import Advised, Snapshot, accounts
 NO_NODES: Final = (
     "Which nodes could be given back is not known: that takes every pod of the cluster with what keeps it where it is, "
     "which a Prometheus does not tell. Name the cluster by --context, without a namespace or a selector."
+)
+NO_POD_REQUESTS: Final = (
+    "Whether pods request as a whole (spec.resources) is not known, which a Prometheus does not tell: a patch of such "
+    "a workload may be refused, or change less than it says. Name the cluster by --context for one that holds."
 )
 NO_NODE_PRICES: Final = (
     "Prices are those of a node of which nothing is known: name the cluster by --context for each node's own."
@@ -48,12 +54,15 @@ def surveyed_savings(
         usage=window.usage(),
     )
     spare = None if is_protected is None else realisable(snapshot, prices, is_protected=is_protected)
-    notes = ([] if nodes else [NO_NODE_PRICES]) + ([NO_NODES] if spare is None else [])
+    notes = ([] if nodes else [NO_NODE_PRICES, NO_POD_REQUESTS]) + ([NO_NODES] if spare is None else [])
     return told(
         now,
         prices.currency,
         prices.words,
-        accounts(snapshot, prices),
+        [
+            structs.replace(one, is_sidecar=surveyed.containers[one.key].is_sidecar)
+            for one in accounts(snapshot, prices)
+        ],
         spare,
         window_seconds=window.seconds,
         usage=USAGE_WORDS,

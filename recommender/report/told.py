@@ -66,8 +66,11 @@ class Told(Struct, rename="camel", frozen=True):
     lacking: Paid | None = None
     applied: Paid | None = None
     usage: Over | None = None
-    is_sidecar: bool = False
-    """Whether it is a native sidecar, which stands among the init containers."""
+    is_sidecar: bool | None = False
+    """Whether it is a native sidecar, which stands among the init containers; None where that is not known."""
+    pod_target: float | None = None
+    """What a pod of it that requests this resource as a whole would request so, in cores or bytes, if its containers
+    were as recommended; None where its pods do not."""
 
     @property
     def owner(self) -> Workload:
@@ -192,6 +195,7 @@ def _told(account: Account) -> Told:
         **{name: None if cost is None else _paid(cost) for name, cost in numbers.items()},
         usage=None if usage is None else Over(usage.mean, usage.p95, usage.peak, usage.seconds),
         is_sidecar=account.is_sidecar,
+        pod_target=account.pod_target,
     )
 
 

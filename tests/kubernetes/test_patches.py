@@ -55,3 +55,40 @@ def test_patches_change_sizes_and_nothing_else() -> None:
             "requests": {"cpu": "250m", "memory": "200Mi"},
             "limits": {"memory": "400Mi"},
         }
+
+
+def test_a_pod_that_requests_as_a_whole_and_a_native_sidecar_get_what_is_said() -> None:
+    web = deployment_json("web", "shop")
+    spec = web["spec"]["template"]["spec"]
+    image = spec["containers"][0]["image"]
+    sizes = {"cpu": "2", "memory": "2Gi"}
+    spec["resources"] = {"requests": sizes, "limits": sizes}
+    # As tight as can be: the parts come to the whole, and the limit of one is that of all.
+    spec["containers"][0]["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": sizes}
+    spec["initContainers"] = [
+        {"name": "setup", "image": image, "resources": {"requests": {"cpu": "1500m", "memory": "512Mi"}}},
+        {"name": "proxy", "image": image, "restartPolicy": "Always"},
+    ]
+    with ApiServer() as server:
+        server.make_namespace("shop")
+        server.kubectl("apply", "-f", "-", stdin=json.dumps(web))
+        whole = {"cpu_millicores": 1500, "memory_bytes": 900 * MI + 2}
+        rows = [
+            row("Deployment/web", requests=amounts(1000, 1024), limits=amounts(2000, 2048), target=amounts(250, 300),
+                pod_target=whole),
+            row("Deployment/web", container="proxy", is_sidecar=True, limits=amounts(None, None),
+                target={"cpu_millicores": 700, "memory_bytes": 600 * MI + 1}, pod_target=whole),
+        ]  # fmt: skip
+        words = ("apply", "--server-side", "--force-conflicts", "--field-manager=elastipod", "-f", "-")
+        server.kubectl(*words, stdin="".join(patches(rows)))
+        found = json.loads(server.kubectl("get", "deployment/web", "-n", "shop", "-o", "json"))
+    spec = found["spec"]["template"]["spec"]
+    assert spec["resources"] == {"requests": {"cpu": "1500m", "memory": str(900 * MI + 2)}, "limits": sizes}
+    assert spec["containers"][0]["resources"] == {"requests": {"cpu": "250m", "memory": "300Mi"}, "limits": sizes}
+    setup, proxy = spec["initContainers"]
+    assert setup["resources"]["requests"] == {"cpu": "1500m", "memory": "512Mi"}
+    assert (proxy["restartPolicy"], proxy["resources"]) == ("Always", {"requests": {"cpu": "700m", "memory": "600Mi"}})
+
+
+def amounts(cpu: int | None, memory: int | None) -> dict[str, int | None]:
+    return {"cpu_millicores": cpu, "memory_bytes": None if memory is None else memory * MI}

@@ -5,6 +5,7 @@ Owns the questions to kube-state-metrics and to the kubelets' newest samples. Bl
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from elastipod.quantities import NOTHING, Resources
@@ -15,8 +16,11 @@ from recommender.sources.prometheus.grid import MOST_BYTES, Instance, instance_o
 from recommender.sources.prometheus.planning import Shard
 from recommender.sources.prometheus.points import points
 from recommender.sources.prometheus.queries import (
+    APP_CONTAINERS,
     CPU,
     INIT_CONTAINERS,
+    INIT_LIMITS,
+    INIT_REQUESTS,
     LIMITS,
     MEMORY,
     OOM_KILLED,
@@ -34,6 +38,16 @@ _NODES: Final = (
 )
 
 Sizes = dict[Instance, Resources]
+
+
+@dataclass(frozen=True, slots=True)
+class InitContainers:
+    """Those of all pods."""
+
+    plain: set[Instance]
+    """They end before the others start."""
+    sidecars: set[Instance]
+    """Native ones, which go on beside the others."""
 
 
 class States:
@@ -54,20 +68,25 @@ class States:
                 self._numbers(query, selecting.names, lambda instance, _labels, _number: living.add(instance))
         return living
 
-    def plain_init_containers(self, since: float) -> set[Instance]:
-        """Containers that end before the others start; a native sidecar restarts."""
-        plain: set[Instance] = set()
-        names = self._found.states
-        if names is None:
-            return plain
+    def init_containers(self, since: float) -> InitContainers:
+        """Those that there were from a time on."""
+        all_of_them: set[Instance] = set()
+        sidecars: set[Instance] = set()
 
-        def take(labels: dict[str, str]) -> None:
-            instance = instance_of(labels, names)
-            if instance is not None and labels.get("restart_policy") != "Always":
-                plain.add(instance)
+        def take(instance: Instance, labels: dict[str, str]) -> None:
+            all_of_them.add(instance)
+            if labels.get("restart_policy") == "Always":
+                sidecars.add(instance)
 
-        self._client.label_sets(self._of(INIT_CONTAINERS, names), int(since), int(self._now), take)
-        return plain
+        self._labelled(INIT_CONTAINERS, since, take)
+        return InitContainers(all_of_them - sidecars, sidecars)
+
+    def app_containers(self, since: float) -> set[Instance]:
+        """Containers that are no init containers, from a time on."""
+        found: set[Instance] = set()
+        for metric in (APP_CONTAINERS, REQUESTS):
+            self._labelled(metric, since, lambda instance, _labels: found.add(instance))
+        return found
 
     def largest_node(self) -> Resources:
         """The most that any node has, per resource."""
@@ -79,11 +98,11 @@ class States:
 
     def requests(self) -> Sizes:
         """What containers ask for."""
-        return self._sizes(REQUESTS)
+        return {**self._sizes(REQUESTS), **self._sizes(INIT_REQUESTS)}
 
     def limits(self) -> Sizes:
         """What containers may have."""
-        return self._sizes(LIMITS)
+        return {**self._sizes(LIMITS), **self._sizes(INIT_LIMITS)}
 
     def killed(self, seconds: float) -> set[Instance]:
         """Containers that were killed for memory in the last seconds."""
@@ -108,6 +127,19 @@ class States:
         query = _highest(self._of(metric, names, 'resource=~"cpu|memory"'), names, "resource")
         self._numbers(query, names, take)
         return sizes
+
+    def _labelled(self, metric: str, since: float, take: Callable[[Instance, dict[str, str]], object]) -> None:
+        """The containers that a metric of kube-state-metrics has series of."""
+        names = self._found.states
+        if names is None:
+            return
+
+        def read(labels: dict[str, str]) -> None:
+            instance = instance_of(labels, names)
+            if instance is not None:
+                take(instance, labels)
+
+        self._client.label_sets(self._of(metric, names), int(since), int(self._now), read)
 
     def _numbers(self, query: str, names: Names, take: Callable[[Instance, dict[str, str], float], object]) -> None:
         """The number of each container in the answer to an instant query."""

@@ -4,11 +4,11 @@ Owns which workload each instance is of, and which are looked at: those of which
 runs. What the cluster itself knows better is handed in. Blocks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from elastipod.pods import Container, ContainerKey, Pod, Workload
+from elastipod.pods import Container, ContainerKey, ContainerKind, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.advising import Sized, Surveyed
 from recommender.settings import RecommenderSettings
@@ -58,7 +58,8 @@ def survey(
     surveyed = Surveyed(problems=list(found.problems))
     if cluster is None:
         # A pod that has just ended is scraped no more, and has its last samples for some minutes.
-        for plain in states.plain_init_containers(span.start):
+        inits = states.init_containers(span.start)
+        for plain in inits.plain:
             del instances[plain]
         living = states.living() & instances.keys()
         workloads = workloads_of(instances, owners)
@@ -66,16 +67,20 @@ def survey(
         requests, limits = states.requests(), states.limits()
         if not requests:
             surveyed.problems.append(f"{REQUESTS} is not there (kube-state-metrics): what is asked for is not known")
-        for instance in living:
-            asks = requests.get(instance, NOTHING), limits.get(instance, NOTHING)
-            _count(surveyed, ContainerKey(workloads[instance], instance.container), *asks)
-        surveyed.pods = _pods(living, workloads, requests, limits)
+        surveyed.pods = _pods(living, workloads, requests, limits, inits.sidecars)
+        kinds = dict.fromkeys(states.app_containers(span.start), False) | dict.fromkeys(inits.sidecars, True)
+        are_sidecars = {ContainerKey(workloads[one], one.container): kinds[one] for one in kinds.keys() & workloads}
     else:
         workloads = workloads_of(instances, owners, cluster)
         surveyed.largest_node, surveyed.pods = cluster.largest_node, cluster.pods
-        for pod, workload in cluster.pods:
-            for one in pod.sized_containers:
-                _count(surveyed, ContainerKey(workload, one.name), one.requests, one.limits)
+        are_sidecars = {
+            ContainerKey(workload, one.name): one.kind is ContainerKind.SIDECAR
+            for pod, workload in cluster.pods
+            for one in pod.sized_containers
+        }
+    for pod, workload in surveyed.pods:
+        for one in pod.sized_containers:
+            _count(surveyed, ContainerKey(workload, one.name), one.requests, one.limits)
     awake = {key.workload for key in surveyed.containers}
     wanted: dict[Instance, Wanted] = {}
     for instance, series in instances.items():
@@ -85,6 +90,8 @@ def survey(
         if key in surveyed.containers:
             asked = surveyed.containers[key].requests.memory
             wanted[instance] = Wanted(key, Unknown(now), series=series, request_bytes=asked)
+    for key, sized in surveyed.containers.items():
+        sized.is_sidecar = are_sidecars.get(key)
     for instance in states.killed(settings.history_seconds) & wanted.keys():
         surveyed.containers[wanted[instance].key].is_killed = True
     if wanted:
@@ -112,13 +119,14 @@ def workloads_of(instances: Iterable[Instance], owners: Owners, cluster: Cluster
 
 
 def _pods(
-    living: Iterable[Instance], workloads: Workloads, requests: Sizes, limits: Sizes
+    living: Iterable[Instance], workloads: Workloads, requests: Sizes, limits: Sizes, sidecars: Collection[Instance]
 ) -> list[tuple[Pod, Workload]]:
     """The pods that live, as far as a Prometheus knows them: not on which node, nor what else they ask of it."""
     containers: dict[tuple[str, str], list[Container]] = {}
     owners: dict[tuple[str, str], Workload] = {}
     for one in sorted(living):
-        asks = Container(one.container, requests=requests.get(one, NOTHING), limits=limits.get(one, NOTHING))
+        kind = ContainerKind.SIDECAR if one in sidecars else ContainerKind.APP
+        asks = Container(one.container, kind, requests.get(one, NOTHING), limits.get(one, NOTHING))
         containers.setdefault((one.namespace, one.pod), []).append(asks)
         owners[one.namespace, one.pod] = workloads[one]
     return [

@@ -1,0 +1,153 @@
+"""A patch is one that the API server takes, and says where it can not be known to be."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from elastipod.cli.patches import patch_of, patches
+from elastipod.cli.reportpage import Patches
+from elastipod.cli.verbs import command
+from elastipod.clock import SystemClock
+from elastipod.pods import Container, ContainerKind, Pod, Workload
+from elastipod.quantities import Resources
+from recommender.ranges import Resource
+from recommender.wholepods import pod_target
+from tests.recommender.prometheus.fleet import MI, Fleet
+from tests.recommender.prometheus.server import serving
+from tests.recommender.report.build import GIB, account, savings
+
+Json = dict[str, Any]
+WEB = Workload("shop", "Deployment", "web")
+
+
+def row(container: str = "app", **more: Any) -> Json:
+    amounts = {"cpu_millicores": None, "memory_bytes": None}
+    return {
+        "namespace": "shop",
+        "workload": "Deployment/web",
+        "container": container,
+        "confidence": "enough",
+        "message": "",
+        "requests": amounts,
+        "limits": amounts,
+        "target": {"cpu_millicores": 100, "memory_bytes": 100 * MI + 1},
+        **more,
+    }
+
+
+def pod_spec(text: str) -> Json:
+    found: Json = yaml.safe_load(text)["spec"]["template"]["spec"]
+    return found
+
+
+def test_a_pod_that_requests_as_a_whole_requests_what_its_containers_come_to() -> None:
+    whole = {"cpu_millicores": 200, "memory_bytes": 200 * MI + 2}
+    found = pod_spec(patch_of(WEB, [row("app", pod_target=whole), row("log", pod_target=whole)]))
+    assert found["resources"] == {"requests": {"cpu": "200m", "memory": str(200 * MI + 2)}}
+    # Rounded down, so that they never come to more than the pod.
+    assert [one["resources"]["requests"]["memory"] for one in found["containers"]] == ["100Mi", "100Mi"]
+
+
+def test_in_a_pod_that_requests_as_a_whole_all_that_is_recommended_is_patched_or_nothing() -> None:
+    whole = {"cpu_millicores": 200, "memory_bytes": 200 * MI}
+    rows = [row("app", pod_target=whole), row("log", pod_target=whole, reason="WithinBounds")]
+    assert [one["name"] for one in pod_spec(patch_of(WEB, rows))["containers"]] == ["app", "log"]
+    assert patch_of(WEB, rows[1:]) == ""
+
+
+def test_a_limit_within_a_pod_that_requests_as_a_whole_stays_where_it_can() -> None:
+    whole = {"cpu_millicores": 100, "memory_bytes": 100 * MI + 1}
+    amounts = {"cpu_millicores": 50, "memory_bytes": 400 * MI}
+    found = pod_spec(patch_of(WEB, [row(pod_target=whole, requests=amounts, limits=amounts)]))
+    # What the pod's own limit is nobody tells: no container's may grow beyond its request.
+    assert found["containers"][0]["resources"]["limits"] == {"cpu": "100m"}
+
+
+def test_of_a_pod_that_requests_one_resource_as_a_whole_the_other_is_its_containers_own() -> None:
+    whole = {"cpu_millicores": 100, "memory_bytes": None}
+    limits = {"cpu_millicores": None, "memory_bytes": 200 * MI}
+    requests = {"cpu_millicores": None, "memory_bytes": 100 * MI}
+    found = pod_spec(patch_of(WEB, [row(pod_target=whole, requests=requests, limits=limits)]))
+    assert found["resources"] == {"requests": {"cpu": "100m"}}
+    assert found["containers"][0]["resources"]["requests"]["memory"] == "101Mi"
+    assert found["containers"][0]["resources"]["limits"] == {"memory": "201Mi"}
+
+
+def test_what_a_plain_init_container_needs_a_pod_keeps() -> None:
+    setup = Container("setup", ContainerKind.INIT, requests=Resources(1500, None))
+    pod = Pod(
+        "shop", "web-0", "u", containers=(setup, Container("app", requests=Resources(1000, None))),
+        pod_requests=Resources(2000, None),
+    )  # fmt: skip
+    assert pod_target(pod, {"app": Resources(300, 10)}) == Resources(1500, None)
+
+
+def test_a_report_of_a_pod_that_requests_as_a_whole_has_the_same_patch() -> None:
+    cpu = account(4.0, 1.0, pods=2, pod_target=0.5)
+    memory = account(4.0, 1.0, Resource.MEMORY, pods=2, pod_target=0.5 * GIB)
+    found = pod_spec(Patches(savings(cpu, memory)).of(WEB))
+    assert found["resources"] == {"requests": {"cpu": "500m", "memory": "512Mi"}}
+    assert found["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "512Mi"}
+
+
+def test_where_a_kind_is_not_known_that_stands_beside_the_patch() -> None:
+    text = patch_of(WEB, [row(is_sidecar=None), row("proxy", is_sidecar=True)])
+    assert "# Not known: whether app is a native sidecar" in text
+    assert "proxy is a native sidecar" not in text
+    assert [one["name"] for one in pod_spec(text)["initContainers"]] == ["proxy"]
+    assert "# Not known: whether app" in Patches(savings(account(is_sidecar=None))).of(WEB)
+
+
+def test_whether_pods_are_known_stands_above_the_patches() -> None:
+    assert "spec.resources" not in "".join(patches([row()]))
+    assert "Not known: whether pods request as a whole" in "".join(patches([row()], knows_pods=False))
+
+
+def a_cluster(*metrics: str) -> Fleet:
+    """A pod of an app, a native sidecar and a plain init container that runs long; only these metrics tell of them."""
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    kinds = (("app", "container", {}), ("proxy", "init_container", {"restart_policy": "Always"}),
+             ("setup", "init_container", {}))  # fmt: skip
+    for container, kind, more in kinds:
+        fleet.pod("web-0", ("StatefulSet", "web"), container=container)
+        named = {"namespace": "shop", "pod": "web-0", "container": container}
+        if "info" in metrics:
+            fleet.metric(f"kube_pod_{kind}_info", 1, **named, **more)
+        if "requests" in metrics:
+            for resource, amount in (("cpu", 2), ("memory", 4096 * MI)):
+                fleet.metric(f"kube_pod_{kind}_resource_requests", amount, resource=resource, **named)
+    return fleet
+
+
+@pytest.fixture(params=[("info", "requests"), ("requests",), ()], ids=["all", "requests", "nothing"])
+def told(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Which metrics there are, and the patches that are printed."""
+    with serving(a_cluster(*request.param).metrics) as url:
+        answer = CliRunner().invoke(command(), ["recommend", "--prometheus", url, "-o", "patch"])
+        assert answer.exit_code == 0, answer.output
+        yield request.param, answer.stdout
+
+
+@pytest.mark.promserver
+def test_a_prometheus_tells_sidecars_from_others_where_it_can(told: tuple[tuple[str, ...], str]) -> None:
+    metrics, text = told
+    spec = pod_spec(text)
+    doubts = {name for name in ("app", "proxy", "setup") if f"whether {name} is a native sidecar" in text}
+    placed = {where: [one["name"] for one in those] for where, those in spec.items()}
+    if "info" in metrics:
+        assert (placed, doubts) == ({"containers": ["app"], "initContainers": ["proxy"]}, set())
+    else:
+        assert placed == {"containers": ["app", "proxy", "setup"]}
+        assert doubts == ({"proxy", "setup"} if metrics else {"app", "proxy", "setup"})
+
+
+@pytest.mark.promserver
+def test_a_sidecars_size_is_what_its_own_metrics_say() -> None:
+    with serving(a_cluster("info", "requests").metrics) as url:
+        answer = CliRunner().invoke(command(), ["recommend", "--prometheus", url, "-o", "json"])
+    rows = {one["container"]: one for one in yaml.safe_load(answer.stdout)}
+    assert sorted(rows) == ["app", "proxy"]
+    assert rows["proxy"]["requests"] == rows["app"]["requests"] == {"cpu_millicores": 2000, "memory_bytes": 4096 * MI}
