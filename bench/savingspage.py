@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bench.simulatedruns import MOST_STEPS
+from recommender.estimators.runs import ENOUGH_RUNS
 from recommender.prices import ON_DEMAND
-from recommender.replay.jobs import ENOUGH_RUNS, IN_FORCE_SECONDS, LOOP_SECONDS
+from recommender.replay.jobs import IN_FORCE_SECONDS, LOOP_SECONDS
 from recommender.replay.wholeruns import HOLD_SECONDS
 
 SYSTEMS = ("peak", "vpa", "elastipod", "elastipod+")

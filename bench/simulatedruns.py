@@ -25,7 +25,7 @@ from elastipod.localcluster.simulation.load import NAMESPACE, SPIKE, LoadSetting
 from elastipod.localcluster.simulation.simulation import PartProgram, Simulation, SimulationSettings, Surroundings
 from elastipod.pods import Container
 from elastipod.quantities import Resources
-from recommender.replay.jobs import ENOUGH_RUNS
+from recommender.estimators.runs import ENOUGH_RUNS
 from recommender.replay.series import Run
 from recommender.replay.wholeruns import Told, highest
 from recommender.sources.trace import GIB

@@ -12,7 +12,9 @@ from actuator.service import Actuator
 from actuator.settings import ActuatorSettings
 from actuator.simulated import simulated_actuator
 from actuator.spikewords import Accepted, Refused
+from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError
 from elastipod.loop import clock_ticker, run_part
 from tests.build import container_json
 from tests.localcluster.onenode import MIB, OneNode, in_one_node
@@ -21,22 +23,20 @@ LIMITED = container_json(cpu="100m", memory="64Mi", memory_limit="100Mi")
 LEAP = [[0, 100, 20 * MIB], [20, 100, 180 * MIB], [60, 100, 30 * MIB]]
 
 
-class Silent:
-    """A connection whose patches fail while `error` is set."""
+class Silent(InterceptedConnection):
+    """A connection whose resizes fail while `error` is set."""
 
-    def __init__(self, connection: Connection, error: Exception | None = None) -> None:
-        self._connection, self.error = connection, error
+    def __init__(self, inner: Connection, error: KubeError | None = None) -> None:
+        super().__init__(inner)
+        self.error = error
         self.bodies: list[bytes] = []
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    async def patch(self, *arguments: Any, **more: Any) -> bytes:
-        if more.get("subresource") == "resize":
-            self.bodies.append(arguments[3])
+    async def handle(self, call: Call) -> bytes:
+        if call.subresource == "resize":
+            self.bodies.append(call.body)
             if self.error is not None:
                 raise self.error
-        return await self._connection.patch(*arguments, **more)
+        return await super().handle(call)
 
 
 @asynccontextmanager
@@ -59,7 +59,7 @@ def with_actuator(test: Body, *, memory: int = 2048 * MIB, **settings: Any) -> N
     async def run(here: OneNode) -> None:
         silent = Silent(here.connection)
         chosen = ActuatorSettings(node_name="here", **settings)
-        actuator = simulated_actuator(cast("Connection", silent), here.clock, chosen, here.runtime, memory)
+        actuator = simulated_actuator(silent, here.clock, chosen, here.runtime, memory)
         async with at_work(actuator, here):
             await test(here, actuator, silent)
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -19,7 +18,6 @@ from actuator.spikewords import AskApi, Tell
 from actuator.telling import Numbers, Teller
 from elastipod.backoff import Backoff
 from elastipod.clock import ManualClock
-from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Forbidden
 from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
@@ -82,7 +80,7 @@ async def test_what_the_api_would_not_raise_goes_back_to_the_spec_as_it_stands_b
 
     clock, settings, watcher = ManualClock(), ActuatorSettings(node_name="here"), Still()
     api = DirectConnection(ApiServer(clock, Store(), spread=random.Random(0)), clock)
-    refusing = cast("Connection", Silent(api, Forbidden(403, "Forbidden", "no")))
+    refusing = Silent(api, Forbidden(403, "Forbidden", "no"))
     leases = Leases(None, settings, clock, holds=False, release=lambda _: None)
     protection = Protection(settings, clock, watcher, leases, lambda *_: ("pods/1", "pods/1/c"), lambda: None)
     teller, asker = Teller(refusing, clock, "here"), Asker(refusing, clock, Backoff(), random.Random(0))

@@ -122,7 +122,7 @@ def test_a_minute_tells_the_average_and_the_peaks(node: Node) -> None:
 
 
 def test_cache_that_nobody_would_miss_is_no_need_r13(node: Node) -> None:
-    def caching(stalled_seconds: float | None) -> int | None:
+    def caching(stalled_seconds: float | None) -> float | None:
         stat = f"anon {200 * MIB}\ninactive_file {100 * MIB}\nactive_file {3 * 1024 * MIB}\n"
         (node.group(1) / "memory.current").write_text(f"{(3 * 1024 + 300) * MIB}\n")
         (node.group(1) / "memory.stat").write_text(stat)
@@ -259,7 +259,7 @@ def test_throttling_pressure_and_kills_are_those_of_the_minute(node: Node) -> No
     # Of the first minute the beginning is not known before this reading.
     for _ in range(12):
         node.wait()
-    after = {
+    after: dict[str, Any] = {
         "cpu_pressure": "some avg10=0.00 total=11000000\n",
         "memory_pressure": "some avg10=0.00 total=4000000\n",
         "memory_events": "oom_kill 3\n",

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from elastipod.cli.verbs import command
 from elastipod.localcluster.api.http import HttpServer

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 import yaml
 from aiohttp import web
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from elastipod.cli.reportpage import Patches
 from elastipod.cli.verbs import command
@@ -160,7 +159,8 @@ def test_with_a_cluster_named_nodes_have_their_prices_and_can_be_given_back(clus
     found = read_savings(whole.stdout.encode())
     assert found.realisable is not None
     assert not found.notes
-    assert of(found, Workload("default", "Deployment", "web"), Resource.CPU).requested == Paid(3.0, pytest.approx(0.3))
+    paid = of(found, Workload("default", "Deployment", "web"), Resource.CPU).requested
+    assert (paid.amount, paid.per_hour) == (3.0, pytest.approx(0.3))
     # Where not every pod is seen, a node may hold one that is not.
     assert read_savings(part.stdout.encode()).realisable is None
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from elastipod.cli.patches import patches
 from elastipod.cli.verbs import command

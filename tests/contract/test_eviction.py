@@ -204,7 +204,7 @@ async def test_what_is_no_eviction_is_refused(server: Server, body: Json) -> Non
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 async def test_an_eviction_is_only_posted(server: Server, method: str) -> None:
     path = await evict_path(server)
-    body = None if method == "GET" else {}
+    body: Json | None = None if method == "GET" else {}
     refused = await server.refused(method, path, body, content_type=MERGE if method == "PATCH" else "application/json")
     assert (refused.code, refused.reason) == (405, "MethodNotAllowed")
 

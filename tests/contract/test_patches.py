@@ -196,8 +196,8 @@ async def test_a_custom_kind_knows_no_strategic_merge(server: Server) -> None:
     refused = await server.refused("PATCH", f"{path}/it", change, content_type=STRATEGIC)
     assert (refused.code, refused.reason) == (415, "UnsupportedMediaType")
     assert (await server.patch(f"{path}/it", change, MERGE))["metadata"]["labels"] == {"a": "b"}
-    change = [{"op": "add", "path": "/metadata/labels/c", "value": "d"}]
-    assert (await server.patch(f"{path}/it", change, JSON_PATCH))["metadata"]["labels"] == {"a": "b", "c": "d"}
+    added = [{"op": "add", "path": "/metadata/labels/c", "value": "d"}]
+    assert (await server.patch(f"{path}/it", added, JSON_PATCH))["metadata"]["labels"] == {"a": "b", "c": "d"}
 
 
 @pytest.mark.parametrize("field", ["name", "namespace"])

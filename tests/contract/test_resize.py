@@ -136,9 +136,9 @@ async def test_a_memory_limit_may_go_down(server: Server) -> None:
     assert resources(await server.patch(path, change(limits={"memory": "512Mi"})))["limits"] == {"memory": "512Mi"}
 
 
-GUARANTEED = {"cpu": "100m", "memory": "128Mi", "cpu_limit": "100m", "memory_limit": "128Mi"}
+GUARANTEED: Json = {"cpu": "100m", "memory": "128Mi", "cpu_limit": "100m", "memory_limit": "128Mi"}
 NOTHING = {"cpu": None, "memory": None}
-BOTH = {"cpu": "100m", "memory": "128Mi", "cpu_limit": "200m", "memory_limit": "256Mi"}
+BOTH: Json = {"cpu": "100m", "memory": "128Mi", "cpu_limit": "200m", "memory_limit": "256Mi"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Status and scale: each speaks of its own part."""
 
+from typing import Any
+
 import pytest
 
 from elastipod.kube import resources as kube
@@ -17,7 +19,7 @@ from tests.contract.servers import (
     invalid,
 )
 
-STATUSES = {
+STATUSES: dict[str, dict[str, Any]] = {
     "namespaces": {"phase": "Active"},
     "nodes": {"phase": "Running"},
     "pods": {"phase": "Running"},

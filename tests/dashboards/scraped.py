@@ -189,7 +189,7 @@ _IN_PLACE: Final = b'{"spec": {"updatePolicy": {"updateMode": "InPlace"}}}'
 async def serving_parts(connection: Connection) -> list[Json]:
     """Where the parts serve, with the labels that the chart's monitors give."""
     leases = json.loads(await connection.list(LEASES))["items"]
-    found = [
+    found: list[Json] = [
         {"targets": [address.removeprefix("http://")]}
         for one in leases
         if (address := one["metadata"].get("annotations", {}).get(ADDRESS_ANNOTATION))

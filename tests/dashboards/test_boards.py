@@ -32,7 +32,7 @@ def test_every_panel_has_a_title_a_unit_a_query_and_says_what_it_means(board: Bo
 def test_panels_are_numbered_and_none_lies_on_another(board: Board) -> None:
     panels = dashboard(board)["panels"]
     assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
-    taken = set()
+    taken: set[tuple[int, int]] = set()
     for panel in panels:
         at = panel["gridPos"]
         cells = set(itertools.product(range(at["x"], at["x"] + at["w"]), range(at["y"], at["y"] + at["h"])))

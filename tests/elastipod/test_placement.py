@@ -91,7 +91,7 @@ def test_what_is_not_weighed_is_known_to_be_there(spec: dict[str, Any]) -> None:
 
 
 def test_what_is_only_preferred_binds_nobody() -> None:
-    preferred = {
+    preferred: dict[str, Any] = {
         "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []},
         "podAntiAffinity": {},
         "nodeAffinity": None,

@@ -40,7 +40,7 @@ async def test_metrics_that_a_part_writes_itself_stand_behind_those_of_its_regis
     metrics = Metrics()
     metrics.counter("runs", "Runs.").inc()
     more = [b""]
-    served = Serving(metrics, Health(60, 0), ManualClock(0), {}.get, more_metrics=lambda: more[0])
+    served = Serving(metrics, Health(60, 0), ManualClock(0), lambda _: None, more_metrics=lambda: more[0])
     await served.start("127.0.0.1", 0)
     alone = (await _get(served, "/metrics"))[1]
     more[0] = b"# TYPE x gauge\nx 1\n"
@@ -51,7 +51,7 @@ async def test_metrics_that_a_part_writes_itself_stand_behind_those_of_its_regis
 
 async def test_what_a_part_adds_is_told_by_path_and_query() -> None:
     own = {("/samples", "since=7"): b'{"node":"n1"}'}
-    served = Serving(Metrics(), Health(60, 0), ManualClock(0), {}.get, lambda path, query: own.get((path, query)))
+    served = Serving(Metrics(), Health(60, 0), ManualClock(0), lambda _: None, lambda *asked: own.get(asked))
     await served.start("127.0.0.1", 0)
     assert await _get(served, "/samples?since=7") == (200, '{"node":"n1"}')
     assert (await _get(served, "/samples?since=8"))[0] == 404
@@ -62,7 +62,7 @@ async def test_what_a_part_adds_is_told_by_path_and_query() -> None:
 async def test_a_part_without_its_definitions_is_alive_and_not_ready_and_says_what_it_lacks() -> None:
     clock = ManualClock(0)
     health = Health(60, 0, last_success_at=0, lacks=lambda: ("kinds is not served",), missing=lambda: "one is missing")
-    served = Serving(Metrics(), health, clock, {}.get)
+    served = Serving(Metrics(), health, clock, lambda _: None)
     await served.start("127.0.0.1", 0)
     assert await _get(served, "/healthz") == (200, "ok\n")
     assert await _get(served, "/readyz") == (503, "one is missing\nkinds is not served\n")

@@ -113,7 +113,8 @@ def test_a_long_command_is_read_and_not_kept() -> None:
 def test_an_environment_of_the_wrong_kind_is_an_object_that_can_not_be_read() -> None:
     pod = build.pod_json("web", containers=[build.container_json("app", env=None)])
     assert decode_pod(json.dumps(pod).encode()).containers[0].start_sizes == ()
-    for odd in ({}, 5, [{"name": 5}], [{"name": "A", "valueFrom": []}]):
+    oddities: tuple[Any, ...] = ({}, 5, [{"name": 5}], [{"name": "A", "valueFrom": []}])
+    for odd in oddities:
         pod["spec"]["containers"][0]["env"] = odd
         with pytest.raises(BadObject):
             decode_pod(json.dumps(pod).encode())

@@ -5,9 +5,9 @@ import random
 from typing import Any
 
 from elastipod.clock import ManualClock
-from elastipod.kube.connection import Connection
+from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.events import EventWriter
-from elastipod.kube.resources import EVENTS, PODS, ResourceType
+from elastipod.kube.resources import EVENTS, PODS
 from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
@@ -16,16 +16,17 @@ from elastipod.reasons import Reason
 from tests.build import pod_json
 
 
-class Written(Connection):
+class Written(InterceptedConnection):
     """Keeps what is created."""
 
     def __init__(self) -> None:
+        super().__init__(self)
         self.bodies: list[dict[str, Any]] = []
 
-    async def create(self, resource: ResourceType, namespace: str | None, body: bytes, **_: Any) -> bytes:
-        assert resource is EVENTS
-        self.bodies.append(json.loads(body))
-        return body
+    async def handle(self, call: Call) -> bytes:
+        assert (call.verb, call.resource) == (Verb.CREATE, EVENTS)
+        self.bodies.append(json.loads(call.body))
+        return call.body
 
 
 POD = decode_pod(json.dumps(pod_json("web")).encode())

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from elastipod.clock import LoopClock
-from elastipod.kube.connection import Connection, PatchType
+from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.errors import Conflict, KubeError, NotFound, NotLeader, Unreachable
 from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION, Leadership
-from elastipod.kube.resources import LEASES, PODS, ResourceType
+from elastipod.kube.resources import LEASES, PODS
 from elastipod.localcluster.simulation.virtualtime import run_virtually
 
 
@@ -31,51 +31,37 @@ class Leases:
         self.lease = {"metadata": meta, "spec": old["spec"] | spec}
 
 
-class Wire(Connection):
+class Wire(InterceptedConnection):
     """One process' way to the leases, which can be cut."""
 
     def __init__(self, leases: Leases) -> None:
+        super().__init__(self)
         self.leases = leases
         self.is_cut = False
         self.calls = 0
         self.failure: KubeError | None = None
 
-    async def get(self, resource: ResourceType, namespace: str | None, name: str, *, subresource: str = "") -> bytes:
+    async def handle(self, call: Call) -> bytes:
         await self._travel()
-        if self.leases.lease is None:
-            raise NotFound(404, "NotFound", "no lease")
-        return json.dumps(self.leases.lease).encode()
-
-    async def create(self, resource: ResourceType, namespace: str | None, body: bytes, **_: Any) -> bytes:
-        await self._travel()
-        if self.leases.lease is not None:
-            raise Conflict(409, "AlreadyExists", "there is one")
-        self.leases.lease = json.loads(body)
-        self.leases.put()
-        return json.dumps(self.leases.lease).encode()
-
-    async def patch(
-        self,
-        resource: ResourceType,
-        namespace: str | None,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType = PatchType.STRATEGIC,
-        subresource: str = "",
-        dry_run: bool = False,
-    ) -> bytes:
-        await self._travel()
-        if resource is not LEASES:
+        if call.resource is not LEASES:
             await asyncio.sleep(self.leases.write_seconds)
-            self.leases.writes.append((asyncio.get_running_loop().time(), name))
+            self.leases.writes.append((asyncio.get_running_loop().time(), call.name))
             return b"{}"
-        if self.leases.lease is None:
+        lease = self.leases.lease
+        if call.verb is Verb.CREATE:
+            if lease is not None:
+                raise Conflict(409, "AlreadyExists", "there is one")
+            self.leases.lease = json.loads(call.body)
+            self.leases.put()
+        elif lease is None:
             raise NotFound(404, "NotFound", "no lease")
-        change = json.loads(body)
-        if change["metadata"]["resourceVersion"] != self.leases.lease["metadata"]["resourceVersion"]:
-            raise Conflict(409, "Conflict", "it has moved on")
-        self.leases.put(**change["spec"])
+        elif call.verb is Verb.PATCH:
+            change = json.loads(call.body)
+            if change["metadata"]["resourceVersion"] != lease["metadata"]["resourceVersion"]:
+                raise Conflict(409, "Conflict", "it has moved on")
+            self.leases.put(**change["spec"])
+        else:
+            assert call.verb is Verb.GET
         return json.dumps(self.leases.lease).encode()
 
     async def _travel(self) -> None:

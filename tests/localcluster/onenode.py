@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from elastipod.clock import LoopClock
+from elastipod.kube.connection import Connection
 from elastipod.kube.resources import EVENTS, PODS, ResourceType
 from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
@@ -24,22 +25,11 @@ Json = dict[str, Any]
 MIB = 1024 * 1024
 
 
-class OneNode:
-    """The objects, and short ways to ask them."""
+class AtNode:
+    """A node and its API server, and short ways to ask them."""
 
-    def __init__(
-        self,
-        cpu: int = 1000,
-        memory: int = 1024 * MIB,
-        checkpoint: MemoryCheckpoint | None = None,
-        runtime: SimulatedRuntime | None = None,
-    ) -> None:
-        self.clock = LoopClock()
-        self.api = ApiServer(self.clock, Store(), spread=random.Random(1), checks_node_capacity=False)
-        self.connection = DirectConnection(self.api, self.clock)
-        self.runtime = runtime or SimulatedRuntime(self.clock)
-        self.checkpoint = checkpoint or MemoryCheckpoint()
-        self.settings = NodeSettings("here", Resources(cpu, memory))
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
         self.node = self.new_node()
         self.tasks = [asyncio.create_task(self.live())]
 
@@ -47,7 +37,8 @@ class OneNode:
         await self.node.run()
 
     def new_node(self) -> LocalNode:
-        return LocalNode(self.connection, self.clock, self.runtime, self.settings, self.checkpoint)
+        """The kubelet, as it begins."""
+        raise NotImplementedError
 
     async def restart_node(self) -> None:
         """As after kill -9: what is on disk and in the kernel stays."""
@@ -95,6 +86,27 @@ class OneNode:
     async def events(self, name: str) -> list[str]:
         listed = json.loads(await self.connection.list(EVENTS, namespace="default"))
         return [one["reason"] for one in listed["items"] if one["involvedObject"]["name"] == name]
+
+
+class OneNode(AtNode):
+    """One whose containers run in thought."""
+
+    def __init__(
+        self,
+        cpu: int = 1000,
+        memory: int = 1024 * MIB,
+        checkpoint: MemoryCheckpoint | None = None,
+        runtime: SimulatedRuntime | None = None,
+    ) -> None:
+        self.clock = LoopClock()
+        self.api = ApiServer(self.clock, Store(), spread=random.Random(1), checks_node_capacity=False)
+        self.runtime = runtime or SimulatedRuntime(self.clock)
+        self.checkpoint = checkpoint or MemoryCheckpoint()
+        self.settings = NodeSettings("here", Resources(cpu, memory))
+        super().__init__(DirectConnection(self.api, self.clock))
+
+    def new_node(self) -> LocalNode:
+        return LocalNode(self.connection, self.clock, self.runtime, self.settings, self.checkpoint)
 
 
 def in_one_node(test: Callable[[OneNode], Awaitable[None]], **more: Any) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,14 +27,14 @@ from elastipod.localcluster.node.runtime import Sandbox
 from elastipod.pods import Pod, QosClass, ResizeProgress
 from elastipod.quantities import Resources
 from tests.build import container_json
-from tests.localcluster.onenode import MIB, Json, OneNode
+from tests.localcluster.onenode import MIB, AtNode, Json
 
 pytestmark = pytest.mark.cgroups
 
 HOLD = "import time; held = bytearray(b'x' * {mib} * 1048576); print('held', flush=True); time.sleep(60)"
 
 
-class RealNode(OneNode):
+class RealNode(AtNode):
     """The same short ways, over real processes."""
 
     def __init__(self, folder: Path) -> None:
@@ -41,10 +42,8 @@ class RealNode(OneNode):
         self.folder = folder
         self.hands = NodeHands(parent=f"elastipod-test-{os.getpid()}")
         self.api = ApiServer(self.clock, Store(), spread=random.Random(1), checks_node_capacity=False)
-        self.connection = DirectConnection(self.api, self.clock)
         self.settings = NodeSettings("here", Resources(2000, 1024 * MIB), usage_seconds=0.5)
-        self.node = self.new_node()
-        self.tasks = [asyncio.create_task(self.node.run())]
+        super().__init__(DirectConnection(self.api, self.clock))
 
     def new_node(self) -> LocalNode:
         self.runtime = ProcessRuntime(self.folder, self.hands, self.clock)
@@ -82,7 +81,7 @@ async def real_node(folder: Path) -> AsyncGenerator[RealNode, None]:
         here.hands.remove_parent()
 
 
-def python(code: str, **more: str) -> Json:
+def python(code: str, **more: Any) -> Json:
     return container_json(command=[sys.executable, "-S", "-c", code], **more)
 
 
@@ -111,7 +110,7 @@ async def test_a_cpu_limit_that_goes_down_by_restart_is_in_force_at_the_first_tr
         await here.resize("web", requests={"cpu": "20m"}, limits={"cpu": "40m"})
         pod = await here.until("web", lambda one: one.containers[0].restart_count > 0 and one.is_ready)
         assert pod.containers[0].restart_count == 1
-        assert pod.containers[0].actual_limits.cpu == 40
+        assert pod.containers[0].actual_limits == Resources(40, None)
 
 
 async def test_an_oom_kill_is_told_from_the_cgroup(tmp_path: Path) -> None:

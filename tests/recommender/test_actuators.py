@@ -318,7 +318,7 @@ async def test_what_an_actuator_reads_is_what_the_recommender_counts(tmp_path: P
     sampler = Sampler(fs, Places(fs).locate, clock, "n1", 10.0)
     container = Container("app", container_id=f"containerd://{identity}", is_running=True, started_at=NOW - 9999)
     pod = Pod("shop", "web-0", uid, node_name="n1", phase="Running", containers=(container,))
-    served = Serving(Metrics(), Health(60, 0), clock, {}.get, lambda _, query: sampler.answer(int(query[6:])))
+    served = Serving(Metrics(), Health(60, 0), clock, lambda _: None, lambda _, query: sampler.answer(int(query[6:])))
     await served.start("127.0.0.1", 0)
 
     async def find() -> list[Sender]:
@@ -347,7 +347,7 @@ async def test_what_an_actuator_reads_is_what_the_recommender_counts(tmp_path: P
         ({"usage_source": "metrics"}, MetricsApiSource),
     ],
 )
-def test_the_process_reads_from_where_its_settings_say(given: dict[str, str], source: type[object]) -> None:
+def test_the_process_reads_from_where_its_settings_say(given: dict[str, Any], source: type[object]) -> None:
     world = World(**given)
     made = _make(Surroundings(world.connection, world.clock, world.settings, Metrics(), ""))
     assert isinstance(made._source, source)

@@ -295,7 +295,7 @@ def test_an_edited_checkpoint_that_is_refused_lowers_nothing_and_one_that_is_rea
     untouched = own["metadata"]["annotations"][HISTORY_ANNOTATION] = json.dumps(
         json.loads(own["metadata"]["annotations"][HISTORY_ANNOTATION])
     )
-    target = {"cpu": "2", "memory": "4Gi"}
+    target: dict[str, str | int | float] = {"cpu": "2", "memory": "4Gi"}
     before = ContainerRecommendation(container_name="app", target=target, lower_bound=target, uncapped_target=target)
     status = AutoscalerStatus(Recommendation([before]))
     refused = kept = 0

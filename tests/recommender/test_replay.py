@@ -126,8 +126,8 @@ def test_the_test_for_leaks_would_find_one() -> None:
     used, cut = noisy(3, 60, seed=3), 40
     other = Panel(used.names, used.step_seconds, used.values.copy())
     other.values[cut:] *= 50.0
-    before = [peers.oracle(one, seconds=HOUR).allocated[: cut + 1] for one in (used, other)]
-    assert not np.array_equal(*before, equal_nan=True)
+    one, another = (peers.oracle(panel, seconds=HOUR).allocated[: cut + 1] for panel in (used, other))
+    assert not np.array_equal(one, another, equal_nan=True)
 
 
 @given(arrays(np.float64, (80, 2), elements=st.floats(0.01, 100.0)), st.floats(0.1, 1000.0))

@@ -112,7 +112,7 @@ def test_a_reason_is_of_the_resource_that_it_is_told_of() -> None:
     def reasons(advised: Advised) -> list[str]:
         return [one.reason for one in accounts(Snapshot([(pod("a"), WEB)], NODES, {APP: advised}, {}, {}, {}), TABLE)]
 
-    withheld = Cap(Resource.MEMORY, Reason.CAPPED_BY_LIMIT_RANGE, "LimitRange small")
+    withheld = Cap(Resource.MEMORY, Reason.CAPPED_BY_LIMIT_RANGE, 0, "LimitRange small")
     assert reasons(Advised(Resources(250, None), 1.0, "OutsideBounds")) == ["OutsideBounds", "NoRecommendation"]
     assert reasons(Advised(Resources(250, None), 1.0, "", caps=(withheld,))) == ["", "CappedByLimitRange"]
     assert reasons(Advised(Resources(), reason="BadValue")) == ["BadValue", "BadValue"]
@@ -129,7 +129,7 @@ def test_a_limit_is_no_request_and_what_is_not_set_is_nothing() -> None:
     limited = pod("a", None, None, limits=Resources(2000, None), allocated=Resources(100, None))
     cpu, memory = accounts(snapshot(limited, used={("ns", "a", "app"): (0.1, 5.0)}), TABLE)
     assert (cpu.requested, cpu.limit, cpu.allocated) == (Cost(), Cost(2.0, 2.0), Cost(0.1, 0.1))
-    assert (memory.requested, memory.limit, memory.used.amount) == (Cost(), None, 5.0)
+    assert (memory.requested, memory.limit, memory.used and memory.used.amount) == (Cost(), None, 5.0)
     assert of(accounts(snapshot(limited, pod("b")), TABLE), Resource.CPU).limit is None
 
 

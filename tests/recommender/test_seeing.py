@@ -37,7 +37,7 @@ async def told(world: World, kind: str) -> str:
     ids=["no cpu", "no memory", "both"],
 )
 async def test_each_resource_is_judged_by_itself_r25(
-    usage: dict[str, float], recommended: set[str], missing: str
+    usage: dict[str, Any], recommended: set[str], missing: str
 ) -> None:
     async with World() as world:
         await world.node(cpu="8", memory="32Gi")

@@ -418,7 +418,7 @@ async def test_one_that_only_recommends_quarrels_with_nobody_as_for_the_updater_
 @pytest.mark.parametrize("mode", ["Off", "Recreate"])
 async def test_another_recommenders_autoscaler_is_a_rival_where_it_acts_r44(mode: str) -> None:
     async with await started() as world:
-        theirs = {"recommenders": [{"name": "default"}], "updatePolicy": {"updateMode": mode}}
+        theirs: Json = {"recommenders": [{"name": "default"}], "updatePolicy": {"updateMode": mode}}
         await world.autoscaler("theirs", **theirs)
         await world.run(cpu=0.1, memory=100 * MI)
         assert (await world.conditions()).get("ConfigUnsupported") == (None if mode == "Off" else "Conflict")

@@ -4,13 +4,12 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import pytest
 
-from elastipod.kube.connection import Connection
+from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.errors import Conflict, Gone, KubeError, ServerError, TooManyRequests, Unreachable
-from elastipod.kube.resources import PODS, ResourceType
+from elastipod.kube.resources import PODS
 from elastipod.localcluster.simulation.faults import (
     FaultKind,
     FaultPlan,
@@ -22,23 +21,23 @@ from elastipod.localcluster.simulation.faults import (
 from elastipod.localcluster.simulation.virtualtime import run_virtually
 
 
-class Server(Connection):
+class Server(InterceptedConnection):
     """Counts what reaches it and streams numbered events, two at a time."""
 
     def __init__(self) -> None:
+        super().__init__(self)
         self.written: list[str] = []
         self.lists = 0
         self.events = [(uid, number) for number in range(40) for uid in ("one", "two")]
 
-    async def list(self, resource: ResourceType, **_: Any) -> bytes:
+    async def handle(self, call: Call) -> bytes:
+        if call.is_write:
+            self.written.append(call.name)
+            return call.body
         self.lists += 1
         return str(self.lists).encode()
 
-    async def patch(self, resource: ResourceType, namespace: str | None, name: str, body: bytes, **_: Any) -> bytes:
-        self.written.append(name)
-        return body
-
-    async def watch(self, resource: ResourceType, **_: Any) -> AsyncGenerator[bytes, None]:
+    async def handle_watch(self, call: Call) -> AsyncGenerator[bytes, None]:
         for at, (uid, number) in enumerate(self.events):
             if at % 4 == 0:
                 await asyncio.sleep(1)
@@ -121,7 +120,10 @@ def test_a_slow_write_is_given_up_in_time_and_may_still_happen() -> None:
 def test_a_frozen_cache_shows_the_past_for_a_while() -> None:
     async def main() -> None:
         _, connection = broken(FaultKind.FROZEN_CACHE, rate=0.5)
-        seen = [await connection.list(PODS) for _ in range(30) if not await asyncio.sleep(2)]
+        seen = []
+        for _ in range(30):
+            await asyncio.sleep(2)
+            seen.append(await connection.list(PODS))
         assert len(set(seen)) < len(seen)
         assert seen == sorted(seen, key=int)
 

@@ -23,12 +23,13 @@ from elastipod.kube.errors import KubeError
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import AUTOSCALERS, EVENTS, LEASES, POD_METRICS, PODS
 from elastipod.kube.rows import decode_pod
-from elastipod.localcluster.node.kubelet import Kubelet, PendingReason
+from elastipod.localcluster.node.kubelet import Kubelet
 from elastipod.localcluster.node.node import LocalNode
 from elastipod.localcluster.simulation.faults import FaultPlan
 from elastipod.localcluster.simulation.invariants import CgroupWrite
 from elastipod.localcluster.simulation.simulation import PartProgram, Simulation, SimulationSettings, Surroundings
 from elastipod.loop import Part
+from elastipod.pods import PendingReason
 
 MOST_SEEDS = 40
 

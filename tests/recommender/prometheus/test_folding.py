@@ -77,9 +77,9 @@ def test_the_past_counts_as_if_it_had_been_heard_live(found: list[float | None])
         theirs = [weight * scale for _, weight in other.weights]
         assert ours == pytest.approx(theirs, rel=1e-4)
     if past.windows:
-        [ours], [theirs] = past.windows, live.windows
-        assert (ours.pod_uid, ours.ends_at) == (theirs.pod_uid, theirs.ends_at)
-        assert ours.peak_bytes == pytest.approx(theirs.peak_bytes, rel=1e-6)
+        [window], [live_window] = past.windows, live.windows
+        assert (window.pod_uid, window.ends_at) == (live_window.pod_uid, live_window.ends_at)
+        assert window.peak_bytes == pytest.approx(live_window.peak_bytes, rel=1e-6)
 
 
 @given(amounts, st.integers(0, 120), st.integers(0, 120), st.integers(0, 120))
@@ -144,7 +144,7 @@ def series(values: list[list[object]], pod: str = "web-0", container: str = "app
 
 def test_what_is_no_amount_is_dropped_and_counted_f23_r31() -> None:
     found = grid()
-    values = [[0, "NaN"], [60, "0.2"], [120, "+Inf"], [180, None], [240, "-1"], [300, "1e308"]]
+    values: list[list[object]] = [[0, "NaN"], [60, "0.2"], [120, "+Inf"], [180, None], [240, "-1"], [300, "1e308"]]
     found.take(series(values))
     [(instance, row)] = found.rows()
     assert instance == Instance("shop", "web-0", "app")

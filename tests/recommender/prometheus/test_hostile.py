@@ -3,6 +3,7 @@
 import json
 import random
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -264,7 +265,10 @@ def test_an_answer_to_a_small_question_is_small() -> None:
 
 
 def test_an_answer_of_another_shape_to_a_small_question_is_refused() -> None:
-    for data in ([], {"result": 5}, {"result": [5]}, {"result": [{"metric": 1, "value": [1, "1"]}]}, None, "x"):
+    shapes: tuple[Any, ...] = (
+        [], {"result": 5}, {"result": [5]}, {"result": [{"metric": 1, "value": [1, "1"]}]}, None, "x"
+    )  # fmt: skip
+    for data in shapes:
         with answering(lambda _, data=data: Answer(compact({"status": "success", "data": data}))) as url:  # type: ignore[misc]
             client = client_of(url)
             with pytest.raises(Unusable):

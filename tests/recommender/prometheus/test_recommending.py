@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,7 @@ async def test_live_usage_is_stamped_when_it_was_scraped(url: str) -> None:
     ],
 )
 def test_the_process_reads_from_where_its_settings_say(
-    given: dict[str, str], source: type[object], is_fetching: bool
+    given: dict[str, Any], source: type[object], is_fetching: bool
 ) -> None:
     world = World(**given)
     made = _make(Surroundings(world.connection, world.clock, world.settings, Metrics(), ""))

@@ -116,14 +116,14 @@ def test_no_name_becomes_a_tag_or_an_attribute() -> None:
 
 
 def test_the_table_has_headings_for_a_screen_reader_and_words_beside_every_colour() -> None:
-    read = Read(page(savings(account(), account(1.0, 4.0)), {}.get))
+    read = Read(page(savings(account(), account(1.0, 4.0)), lambda _: None))
     assert [one["scope"] for one in read.all("th")] == ["col"] * 14 + ["row"] * 2
     assert len(read.all("caption")) == 1
     assert read.all("html") == [{"lang": "en"}]
     assert {row[8] for row in read.rows[1:]} == {"less", "more"}
     assert "prefers-color-scheme:dark" in read.texts["style"]
     assert "@media print" in read.texts["style"]
-    [drawing] = Read(page(savings(account()), {}.get, [curve(account())])).all("svg")
+    [drawing] = Read(page(savings(account()), lambda _: None, [curve(account())])).all("svg")
     assert drawing["role"] == "img"
     assert "used" in (drawing["aria-label"] or "")
 
@@ -135,7 +135,7 @@ def test_figures_are_those_of_the_table_to_the_last_digit() -> None:
         account(1.0, None, workload="cache"),
         window_seconds=86_400.0,
     )
-    read = Read(page(found, {}.get))
+    read = Read(page(found, lambda _: None))
     shown = [row[:13] for row in read.rows[1:]]
     rows = [cells(one, "EUR") for one in largest_first(found)]
     assert shown == [[getattr(row, name) for name in COLUMNS] for row in rows]
@@ -146,7 +146,7 @@ def test_figures_are_those_of_the_table_to_the_last_digit() -> None:
 
 
 def test_each_number_has_its_formula_one_click_away() -> None:
-    text = page(savings(account()), {}.get)
+    text = page(savings(account()), lambda _: None)
     for name in ("waste", "applied", "realisable", "lacking"):
         section = text.split(f"id={name}>" if f"id={name}>" in text else f'id="{name}">')[1].split("</section>")[0]
         assert "<details><summary>How this is counted</summary><p>" in section
@@ -182,7 +182,7 @@ async def test_a_browser_sorts_usage_over_a_window_by_its_amount(tmp_path: Path)
         for name, amount in of.items()
     ]
     file = tmp_path / "report.html"
-    file.write_text(page(savings(*told), {}.get), "utf-8")
+    file.write_text(page(savings(*told), lambda _: None), "utf-8")
     async with browsing() as browser:
         await browser.open(file.as_uri())
         await browser.value("document.querySelector('th[data-name=used] button').click()")

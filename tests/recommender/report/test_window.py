@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ def seen(*rows: list[float], span: Span = SPAN, resource: Resource = Resource.CP
     for one, row in zip(wanted, rows, strict=True):
         points = [[span.start + place * span.step, str(value)] for place, value in enumerate(row)]
         labels = {"namespace": "shop", "pod": one.pod, "container": "app"}
-        grid.take(Series(labels, values=json.dumps(points).encode()))
+        grid.take(Series(labels, values=msgspec.Raw(json.dumps(points).encode())))
     window = Window()
     window.see(str(resource), grid, wanted)
     return window
