@@ -1,8 +1,8 @@
 """A container's history as a VerticalPodAutoscalerCheckpoint, and back.
 
 Owns both forms: upstream's v3 (pkg/recommender/checkpoint, model/histogram), which upstream reads, and our annotation
-beside it with what v3 has no place for: finer buckets, running memory windows, OOM evidence, the first requests. What
-does not make sense is refused as a whole and named; nothing is guessed.
+beside it with what v3 has no place for: finer buckets, running memory windows, OOM evidence, the first requests, runs
+of jobs. What does not make sense is refused as a whole and named, runs by themselves; nothing is guessed.
 """
 
 import hashlib
@@ -33,6 +33,7 @@ from recommender.histogram import (
     buckets_from,
 )
 from recommender.history import ContainerHistory, MemoryWindow
+from recommender.jobrecords import JobRecord, UnusableRuns, read_record
 from recommender.oom import MOST_KILL_IDS, OomEvidence
 from recommender.settings import RecommenderSettings
 
@@ -47,6 +48,7 @@ _MOST_BYTES: Final = 1e14
 _MOST_MILLICORES: Final = 10**8
 _MOST_TOTAL: Final = 1e9
 _LEEWAY_SECONDS: Final = 2 * 86_400.0
+_NOTHING: Final = msgspec.Raw(b"null")
 
 
 class UnusableHistory(ValueError):
@@ -90,6 +92,7 @@ class _Annotation(Struct, forbid_unknown_fields=True):
     oom: _Oom | None = None
     steps: list[tuple[float, float]] = []
     before: _Before | None = None
+    runs: msgspec.Raw = _NOTHING
 
 
 _annotations: Final = msgspec.json.Decoder(_Annotation)
@@ -124,6 +127,7 @@ def to_checkpoint(
         oom=_saved_oom(history.oom),
         steps=list(history.steps),
         before=None if history.before is None else _Before(history.before.cpu_millicores, history.before.memory_bytes),
+        runs=_NOTHING if history.runs is None else msgspec.Raw(msgspec.json.encode(history.runs)),
     )
     return Checkpoint(
         metadata=ObjectMeta(
@@ -191,6 +195,7 @@ def from_checkpoint(
     heaviest = 1.1 * max(settings.cpu_sample_weight, 0.1) * status.total_samples_count + 1e-3
     if cpu is not None and _weight_at(cpu, at, settings.half_life_seconds) > heaviest:
         raise UnusableHistory("status.cpuHistogram.totalWeight: is more than totalSamplesCount samples can weigh")
+    runs, set_aside = _runs(own, latest)
     return ContainerHistory(
         cpu=cpu,
         memory=memory,
@@ -203,6 +208,8 @@ def from_checkpoint(
         before=None
         if own is None or own.before is None
         else Resources(own.before.cpu_millicores, own.before.memory_bytes),
+        runs=runs,
+        set_aside=set_aside,
     )
 
 
@@ -277,6 +284,16 @@ def _own(saved: Checkpoint, latest: float) -> _Annotation | None:
     if not all(0 <= amount <= _MOST_BYTES for amount in amounts):
         raise UnusableHistory(f"{where}: an amount of memory is out of range")
     return own
+
+
+def _runs(own: _Annotation | None, latest: float) -> tuple[JobRecord | None, str]:
+    """The runs in our annotation, or why they are of no use: then they are learned anew, and all else holds."""
+    if own is None or own.runs == _NOTHING:
+        return None, ""
+    try:
+        return read_record(own.runs, latest), ""
+    except UnusableRuns as error:
+        return None, f"metadata.annotations[{HISTORY_ANNOTATION}].runs{error}"
 
 
 def _evidence(oom: _Oom) -> OomEvidence:

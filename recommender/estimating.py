@@ -17,6 +17,7 @@ from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimate, Estimates, estimate, proven
 from recommender.histogram import Ints
 from recommender.history import History
+from recommender.jobrecords import JobRecord
 from recommender.jobs import KINDS, Jobs
 from recommender.membership import Membership
 from recommender.past import Past, Played
@@ -66,6 +67,20 @@ class Estimating:
             self._state(workload, found)
         elif not policies:
             self.unclaim(workload)
+
+    def restore(self, key: ContainerKey, record: JobRecord) -> None:
+        """Know what was saved of a job's container; until a pod shows which policies hold, all is as it was then."""
+        row = self._history.row(key)
+        if row is not None and key.workload.kind in KINDS:
+            found = self._stated.get(key.workload, Stated(None, record.limits))
+            self._state(key.workload, found)
+            if found.only_histogram is None:
+                self.jobs.restore(row, record)
+
+    def record(self, row: int) -> JobRecord | None:
+        """What is to be saved of a row's runs."""
+        key = self._history.key(row)
+        return None if key is None else self.jobs.record(row, self.stated(key.workload).limits)
 
     def unclaim(self, workload: Workload) -> None:
         """Nothing is stated of a workload any more."""

@@ -26,6 +26,7 @@ from recommender.histogram import (
     Ints,
     buckets_from,
 )
+from recommender.jobrecords import JobRecord
 from recommender.oom import OomEvidence, after_kill
 from recommender.samples import OomKill
 from recommender.settings import RecommenderSettings
@@ -63,6 +64,10 @@ class ContainerHistory(Struct, frozen=True):
     """The newest memory limits, and the most that was used under each."""
     before: Resources | None = None
     """What it requested when it was first seen."""
+    runs: JobRecord | None = None
+    """What is known of its runs, where it is a job's."""
+    set_aside: str = ""
+    """What was saved besides and could not be used, and why."""
 
 
 @dataclass(slots=True)

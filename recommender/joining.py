@@ -24,10 +24,11 @@ def joined(saved: ContainerHistory, ours: ContainerHistory, half_life_seconds: f
     earlier, later = sorted((saved, ours), key=_heard_until)
     oom = _joined_evidence(earlier.oom, later.oom)
     before = ours.before if saved.before is None else saved.before
+    runs = saved.runs or ours.runs
     if _heard_from(later) <= _heard_from(earlier):
-        return structs.replace(later, oom=oom, before=before)
+        return structs.replace(later, oom=oom, before=before, runs=runs)
     if _heard_until(earlier) > _heard_from(later):
-        return structs.replace(max(later, earlier, key=lambda one: one.samples), oom=oom, before=before)
+        return structs.replace(max(later, earlier, key=lambda one: one.samples), oom=oom, before=before, runs=runs)
     return ContainerHistory(
         cpu=_sum(earlier.cpu, later.cpu, half_life_seconds),
         memory=_sum(earlier.memory, later.memory, half_life_seconds),
@@ -38,6 +39,7 @@ def joined(saved: ContainerHistory, ours: ContainerHistory, half_life_seconds: f
         oom=oom,
         steps=later.steps,
         before=before,
+        runs=runs,
     )
 
 

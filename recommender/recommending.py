@@ -197,6 +197,13 @@ class Recommendations:
         if row is not None and self.history.last_heard_at(row) is not None:
             saved = joined(saved, self.history.export(row), self._settings.half_life_seconds)
         self.history.restore(key, saved)
+        if saved.runs is not None:
+            self.estimating.restore(key, saved.runs)
+
+    def export(self, rows: Iterable[int]) -> dict[int, ContainerHistory]:
+        """Histories of containers as they are to be saved."""
+        found = self.history.export_many(rows)
+        return {row: structs.replace(one, runs=self.estimating.record(row)) for row, one in found.items()}
 
     def past_wanted(self, target: Workload, now: float) -> HistoryRequest | None:
         """Which of a workload's times before now are not known; None as long as its containers are not either."""
@@ -270,8 +277,10 @@ class Recommendations:
                 told = samples[picked[place]]
                 pod = self.members.pod(told.namespace, told.pod)
                 container = pod.container(told.container) if pod else None
-                asked = container.requests.memory if container else 0
-                jobs.see(int(rows[place]), told.pod, float(amounts[place]), float(asked), now)
+                if pod is not None and container is not None:
+                    since = container.started_at or pod.created_at
+                    asked = float(container.requests.memory)
+                    jobs.see(int(rows[place]), told.pod, float(amounts[place]), asked, since, now)
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
 
     def learn_kill(self, kill: OomKill) -> bool:

@@ -94,6 +94,10 @@ class Saving:
         self._reserve()
         self._note_saved(np.array(self._loaded, dtype=np.int64))
         self._loaded.clear()
+        jobs, half = self._known.estimating.jobs, self._settings.checkpoint_interval_seconds / 2
+        due = jobs.moved(self._settings.target_tolerance)
+        due += [row for row in jobs.unsaved() if not now - self._saved_until[row] <= half]
+        self.want(key for row in due if (key := self._known.history.key(row)) is not None)
         await self._save_rows(self._rows_due(now)[: self._settings.most_checkpoints_per_run], now)
 
     def _rows_due(self, now: float) -> Ints:
@@ -119,7 +123,7 @@ class Saving:
         self._note_saved(rows)
         unloaded = known.unloaded_keys()
         writes: list[Write] = []
-        for row, history in known.history.export_many(rows.tolist()).items():
+        for row, history in known.export(rows.tolist()).items():
             key = known.history.key(row)
             if key is None:
                 continue
@@ -134,6 +138,7 @@ class Saving:
 
     def _note_saved(self, rows: Ints) -> None:
         """What is saved of these rows recommends what is recommended now."""
+        self._known.estimating.jobs.note_saved(rows)
         if (estimates := self._known.estimating.raw) is not None:
             self._recommends.write(estimates, rows[rows < len(estimates.confidence)])
 
@@ -164,7 +169,7 @@ class Saving:
         log.info("saved history was found late", autoscaler=claim.key, container=key.container)
         self._known.take_up(key, found)
         self._known.history.settle()
-        return self._known.history.export(row)
+        return self._known.export([row])[row]
 
     async def collect(self, now: float) -> None:
         """Now and then, forget what is over and delete checkpoints that belong to nothing."""

@@ -139,7 +139,15 @@ class CheckpointStore:
                 self._note(meta)
                 container = checkpoint.spec.container_name
                 try:
-                    into.histories[container] = from_checkpoint(checkpoint, self._settings, now, targets[key])
+                    found = from_checkpoint(checkpoint, self._settings, now, targets[key])
+                    into.histories[container] = found
+                    if found.set_aside:
+                        log.warning(
+                            "part of a checkpoint set aside, the rest is used",
+                            namespace=meta.namespace,
+                            name=meta.name,
+                            error=found.set_aside,
+                        )
                 except OtherWorkload:
                     into.is_of_other_workload = True
         except (ValueError, UnicodeDecodeError, RecursionError) as error:

@@ -109,6 +109,7 @@ class Watches:
         """Whether enough is known to recommend anything."""
         needed = self._pods.synced and self._claims.synced and all(self._owners[one].synced for one in _CHAIN)
         caps_known = all(one.synced for one in self._caps)
+        caps_known &= self._policies.synced or not self._policies.is_served
         return needed and (caps_known or self._clock.monotonic() - self._started_at > _PATIENCE_SECONDS)
 
     def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:

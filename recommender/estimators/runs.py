@@ -8,9 +8,11 @@ first minutes, then half as much again as the peak so far, and not more than was
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recommender.histogram import Floats
 
@@ -50,8 +52,6 @@ class EarlierRuns:
 
     def __init__(self, runs: Sequence[Usage], horizon_seconds: float = HORIZON) -> None:
         """A size has to hold for so long."""
-        from sklearn.neighbors import KDTree
-
         if not runs:
             raise ValueError("there are no earlier runs to learn from")
         self._runs = list(runs)[-MOST_RUNS:]
@@ -59,18 +59,16 @@ class EarlierRuns:
         self._duration = float(np.median([len(run.memory_bytes) * run.step_seconds for run in self._runs]))
         self._peak = float(np.median([run.memory_bytes.max() for run in self._runs]))
         self.highest_bytes = max(float(run.memory_bytes.max()) for run in self._runs)
+
+    @cached_property
+    def _learned(self) -> "_States":
+        """Made when it is first asked for: a job at rest needs none."""
         states, growths = [], []
         for run in self._runs:
             some = slice(None, None, max(1, len(run.memory_bytes) // _STATES_PER_RUN))
             states.append(self._states(run)[some])
-            growths.append(_growth(run, horizon_seconds)[some])
-        known = np.concatenate(states)
-        self._growths = np.concatenate(growths)
-        self._neighbours = min(_NEIGHBOURS, len(known))
-        self._tree: Any = KDTree(known)
-        probes = known[:: max(1, len(known) // _PROBES)]
-        spacing = self._tree.query(probes, k=self._neighbours)[0][:, -1]
-        self._novel_from = float(np.quantile(spacing, 0.95))
+            growths.append(_growth(run, self._horizon)[some])
+        return _States(np.concatenate(states), np.concatenate(growths))
 
     @property
     def start_bytes(self) -> float:
@@ -86,13 +84,13 @@ class EarlierRuns:
     def sizes(self, run: Usage, places: Sequence[int]) -> Floats:
         """What a run should have after each of the samples at these places; nothing after a place is looked at."""
         used = run.memory_bytes[list(places)]
-        distances, nearest = self._tree.query(self._states(run)[list(places)], k=self._neighbours)
-        grown = used * np.exp(self._growths[nearest].max(axis=1)) * (1.0 + _MARGIN)
+        growth, is_novel = self._learned.ask(self._states(run)[list(places)])
+        grown = used * np.exp(growth) * (1.0 + _MARGIN)
         sizes = np.maximum(grown, used + _LEAST_ROOM * self._peak)
         ages = np.asarray(places) * run.step_seconds
         envelope = np.minimum(self.envelope(ages) * 1.1, self.highest_bytes * _ABOVE_HIGHEST)
         novel = np.maximum(sizes, np.maximum(envelope, used * (1.0 + _NOVEL_MARGIN)))
-        return np.asarray(np.where(distances[:, -1] > self._novel_from, novel, sizes))
+        return np.asarray(np.where(is_novel, novel, sizes))
 
     def envelope(self, ages: Floats) -> Floats:
         """The most that any earlier run used from these ages on to a minute later; 0 where all had ended."""
@@ -116,6 +114,25 @@ class EarlierRuns:
             before = np.concatenate((np.full(min(lag, len(level)), level[0]), level[:-lag]))
             columns.append(weight * (level - before))
         return np.stack(columns, axis=1)
+
+
+class _States:
+    """States of earlier runs, and the growth that followed on each."""
+
+    def __init__(self, known: Floats, growths: Floats) -> None:
+        from sklearn.neighbors import KDTree
+
+        self._growths = growths
+        self._neighbours = min(_NEIGHBOURS, len(known))
+        self._tree: Any = KDTree(known)
+        probes = known[:: max(1, len(known) // _PROBES)]
+        spacing = self._tree.query(probes, k=self._neighbours)[0][:, -1]
+        self._novel_from = float(np.quantile(spacing, 0.95))
+
+    def ask(self, states: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """The largest growth that followed on the nearest states, and which states are unlike all."""
+        distances, nearest = self._tree.query(states, k=self._neighbours)
+        return self._growths[nearest].max(axis=1), np.asarray(distances[:, -1] > self._novel_from)
 
 
 def sizes_of_a_first_run(run: Usage, places: Sequence[int], asked_bytes: float) -> Floats:

@@ -1,20 +1,24 @@
 """When checkpoints are written: seldom at rest, and before a crash could cost what is recommended."""
 
 import random
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from elastipod.clock import ManualClock
-from elastipod.kube.resources import CHECKPOINTS, NAMESPACES, ResourceType
+from elastipod.kube.resources import CHECKPOINTS, ELASTIC_POLICIES, JOBS, NAMESPACES, PODS, ResourceType
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store
 from elastipod.pods import ContainerKey, Workload
-from elastipod.quantities import parse_cpu
+from elastipod.quantities import parse_cpu, parse_memory
 from recommender.checkpoints import to_checkpoint
 from recommender.claims import Claim
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
 from recommender.store import CheckpointStore
+from tests import build
 from tests.recommender.world import MI, World
 
 WRITES = {f"create {CHECKPOINTS.plural}", f"patch {CHECKPOINTS.plural}"}
@@ -103,6 +107,56 @@ async def test_an_autoscaler_that_comes_later_has_the_history_in_a_checkpoint_of
         status = (await world.checkpoint("second-app")).status
         assert status is not None
         assert status.total_samples_count > 100
+
+
+async def night(world: World, number: int) -> list[int]:
+    """A run of a CronJob's pod that climbs in the end; what is recommended after each minute."""
+    name = f"nightly-{number}"
+    job = build.job_json(name)
+    job["metadata"]["ownerReferences"] = [build.owner_json("CronJob", "nightly", "c", "batch/v1")]
+    owner = build.owner_json("Job", name, (await world.create(JOBS, job))["metadata"]["uid"], "batch/v1")
+    pod = build.pod_json(f"{name}-a", containers=[build.container_json(memory="2Gi")], node="n1", owner=owner)
+    await world.create(PODS, pod)
+    started_at = datetime.fromtimestamp(world.clock.now() + 60, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await world.set_status(pod["metadata"]["name"], build.running_status(pod, started_at=started_at))
+    told = []
+    for used in [200] * 10 + [300, 500, 700, 900, 900, 900]:
+        await world.run(cpu=0.2, memory=used * MI, pods=(pod["metadata"]["name"],))
+        told.append(parse_memory(str((await world.target())["memory"])))
+    await world.connection.delete(PODS, "default", pod["metadata"]["name"], body=b'{"gracePeriodSeconds": 0}')
+    for _ in range(6):
+        await world.run()
+    world.clock.advance(3600)
+    await world.run()
+    return told
+
+
+async def ninth_night(*, crash: bool) -> list[int]:
+    """What the ninth run is told, and how many checkpoints the four after it cost, as the last number."""
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        body = {"apiVersion": ELASTIC_POLICIES.api_version, "kind": ELASTIC_POLICIES.kind, "spec": {}}
+        await world.create(ELASTIC_POLICIES, body | {"metadata": {"name": "all", "namespace": "default"}})
+        target = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly"}
+        await world.autoscaler(targetRef=target, updatePolicy={"updateMode": "InPlaceOrRecreate"})
+        for number in range(8):
+            await night(world, number)
+            if crash:
+                await world.restart()
+                await world.run()
+        told = await night(world, 8)
+        world.connection.writes.clear()
+        for number in range(9, 13):
+            await night(world, number)
+        return [*told, sum(write in WRITES for write in world.connection.writes)]
+
+
+async def test_a_jobs_runs_outlive_crashes_and_cost_few_writes() -> None:
+    *told, writes = await ninth_night(crash=True)
+    *without, _ = await ninth_night(crash=False)
+    assert max(told[:3]) < 400 * MI < 900 * MI < max(told)
+    assert told == pytest.approx(without, rel=0.01)
+    assert writes <= 0.05 * 4 * 83
 
 
 class InSmallPages(DirectConnection):
