@@ -37,8 +37,10 @@ from elastipod.quantities import Resources
 from elastipod.serving import Serving
 from elastipod.settings import SettingsError, load_settings
 from elastipod.telemetry import Metrics, get_logger
+from recommender.settings import RecommenderSettings
 from updater.admission.inprocess import NewPods
 from updater.admission.settings import AdmissionSettings
+from updater.settings import UpdaterSettings
 
 log = get_logger(__name__)
 
@@ -158,10 +160,15 @@ class RunningCluster:
 @asynccontextmanager
 async def running_cluster(wanted: Wanted) -> AsyncGenerator[RunningCluster, None]:
     """A cluster for as long as it is needed; nothing of it is left behind. Raises ClusterError."""
-    try:
-        size_new = NewPods(load_settings(AdmissionSettings, (), os.environ)).patch if wanted.with_parts else None
-    except SettingsError as error:
-        raise ClusterError(str(error)) from None
+    size_new = None
+    if wanted.with_parts:
+        try:
+            # What a part would refuse at its start is refused before there is a cluster.
+            for settings_of_part in (RecommenderSettings, UpdaterSettings):
+                load_settings(settings_of_part, (), os.environ)
+            size_new = NewPods(load_settings(AdmissionSettings, (), os.environ)).patch
+        except SettingsError as error:
+            raise ClusterError(str(error)) from None
     folder = Path(wanted.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = take_lock(folder)

@@ -203,3 +203,21 @@ def test_a_port_that_is_taken_is_told_in_one_line(local: Local, words: list[str]
     assert answer.stderr.count("\n") == 1
     assert "address already in use" in answer.stderr
     local.assert_nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"ELASTIPOD_PRICES_FILE": "/no/such.csv"}, "/no/such.csv can not be read"),
+        ({"ELASTIPOD_TARGET_PERCENTILE": "90"}, "target_percentile is a fraction"),
+    ],
+)
+def test_what_a_part_would_refuse_at_its_start_is_refused_before_there_is_a_cluster(
+    local: Local, setting: dict[str, str], told: str
+) -> None:
+    local.environment |= setting
+    answer = local.call("up", "--simulated")
+    assert answer.returncode == 1
+    assert told in answer.stderr
+    assert answer.stderr.count("\n") == 1
+    local.assert_nothing_left()

@@ -109,8 +109,11 @@ def test_whether_pods_are_known_stands_above_the_patches() -> None:
 def a_cluster(*metrics: str) -> Fleet:
     """A pod of an app, a native sidecar and a plain init container that runs long; only these metrics tell of them."""
     fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
-    kinds = (("app", "container", {}), ("proxy", "init_container", {"restart_policy": "Always"}),
-             ("setup", "init_container", {}))  # fmt: skip
+    kinds: tuple[tuple[str, str, dict[str, str]], ...] = (
+        ("app", "container", {}),
+        ("proxy", "init_container", {"restart_policy": "Always"}),
+        ("setup", "init_container", {}),
+    )
     for container, kind, more in kinds:
         fleet.pod("web-0", ("StatefulSet", "web"), container=container)
         named = {"namespace": "shop", "pod": "web-0", "container": container}
