@@ -74,7 +74,7 @@ async def test_without_room_it_waits_and_the_updater_does_it_when_room_frees() -
         await world.delete("other")
         await world.run()
         assert (await world.requests("web-a"))["cpu"] == "1"
-        attempt = (world.updater.explain("default/web-a") or {})["attempt"]
+        attempt = world.explained()["attempt"]
         assert attempt["because"] == "AskedByPerson"
 
 

@@ -236,7 +236,7 @@ async def test_a_boosted_pod_that_never_gets_ready_gives_its_cpu_back_in_time_r2
         await world.run(2, seconds=31)
         assert (await world.requests("web-a"))["cpu"] == "500m"
         assert (await world.limits("web-a"))["cpu"] == "1"
-        assert "BoostEnded" in str(world.updater.explain("default/web-a"))
+        assert "BoostEnded" in str(world.explained())
 
 
 def test_the_boost_of_a_burstable_pod_does_not_make_it_guaranteed() -> None:

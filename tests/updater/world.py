@@ -215,6 +215,19 @@ class World:
         found = json.loads(await self.connection.list(EVENTS, namespace="default"))
         return [one["reason"] for one in found["items"]]
 
+    def explained(self, pod: str = "web-a") -> Json:
+        """What the updater says of a pod; nothing where it knows none."""
+        return self.updater.explain(f"default/{pod}") or {}
+
+    def outcome(self, pod: str = "web-a") -> str:
+        """State and reason of a pod's attempt."""
+        attempt = self.explained(pod).get("attempt", {})
+        return f"{attempt.get('state')} {attempt.get('reason')}"
+
+    def decided(self, pod: str = "web-a") -> str:
+        """Why a pod is, or is not, to be resized."""
+        return str(self.explained(pod).get("decision", {}).get("reason"))
+
     async def settle(self) -> None:
         """Let the watches hear everything."""
         for _ in range(80):
