@@ -105,6 +105,10 @@ class InterceptedConnection:
     def __init__(self, inner: Connection) -> None:
         self.inner = inner
 
+    @property
+    def call_seconds(self) -> float:
+        return self.inner.call_seconds
+
     async def handle(self, call: Call) -> bytes:
         """Answer a request; as it stands, by passing it on."""
         return await call.send(self.inner)

@@ -22,6 +22,11 @@ class PatchType(StrEnum):
 class Connection(Protocol):
     """What we ask of an API server. Bodies and answers are JSON bytes; failures raise KubeError."""
 
+    @property
+    def call_seconds(self) -> float:
+        """How long it waits at most for an answer, but for a list or a watch; infinite where it sets no limit."""
+        ...
+
     async def list(
         self,
         resource: ResourceType,

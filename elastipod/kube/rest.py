@@ -80,7 +80,7 @@ class RestConnection(ABC):
     ) -> None:
         self._access = access
         self._clock = clock or SystemClock()
-        self._call_seconds = call_seconds
+        self.call_seconds = call_seconds
         self._watch_grace_seconds = watch_grace_seconds
 
     @abstractmethod
@@ -166,7 +166,7 @@ class RestConnection(ABC):
     async def _call(self, request: Request, seconds: float | None = None) -> bytes:
         """The whole body of a good answer. Raises StatusError for the others."""
         try:
-            async with asyncio.timeout(seconds or self._call_seconds):
+            async with asyncio.timeout(seconds or self.call_seconds):
                 answer = await self._good(request)
                 try:
                     pieces = []

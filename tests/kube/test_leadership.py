@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -40,6 +41,10 @@ class Wire(InterceptedConnection):
         self.is_cut = False
         self.calls = 0
         self.failure: KubeError | None = None
+
+    @property
+    def call_seconds(self) -> float:
+        return math.inf
 
     async def handle(self, call: Call) -> bytes:
         await self._travel()

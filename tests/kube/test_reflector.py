@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any
@@ -36,6 +37,8 @@ def _event(kind: str, item: dict[str, Any]) -> bytes:
 
 class ScriptedServer:
     """Answers lists and watches from a script; an exception in it is raised; the end of the script stops the test."""
+
+    call_seconds = math.inf
 
     def __init__(self, lists: Script, watches: list[Script]) -> None:
         self.lists, self.watches = lists, watches

@@ -3,6 +3,7 @@
 Owns the Connection that needs no socket: deterministic, fast, with the errors that HTTP would bring.
 """
 
+import math
 from collections.abc import AsyncGenerator
 from typing import Final
 
@@ -19,6 +20,8 @@ _DRY_RUN: Final = {"dryRun": "All"}
 
 class DirectConnection:
     """A Connection to an API server in the same process."""
+
+    call_seconds: Final = math.inf
 
     def __init__(self, api: ApiServer, clock: Clock, user: str = "") -> None:
         self._api = api
