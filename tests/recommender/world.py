@@ -15,6 +15,7 @@ from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, DEPLOYMENTS, NODE
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store
+from elastipod.quantities import parse_memory
 from elastipod.telemetry import Metrics
 from recommender.samples import UsageSample
 from recommender.service import Recommender
@@ -25,6 +26,7 @@ from tests import build
 
 Json = dict[str, Any]
 MI = 1024**2
+GI = 1024 * MI
 
 
 class Usage:
@@ -139,6 +141,10 @@ class World:
         body = json.dumps(parts).encode()
         await self.connection.patch(AUTOSCALERS, "default", name, body, patch_type=PatchType.MERGE)
 
+    async def memory(self) -> int:
+        """The memory recommended for the container."""
+        return parse_memory(str((await self.target())["memory"]))
+
     async def node(self, **amounts: Any) -> None:
         await self.create(NODES, build.node_json(**amounts))
 
@@ -234,3 +240,13 @@ def killed_status(pod: Json, *, container_id: str = "containerd://1", restarts: 
             }
         ],
     }
+
+
+async def started(**settings: Any) -> World:
+    """A world with one running pod of Deployment web and an autoscaler for it."""
+    world = World(**settings)
+    await world.node(cpu="8", memory="32Gi")
+    uid = await world.deployment()
+    await world.pod("web-a", uid, cpu="500m", memory="512Mi", memory_limit="512Mi")
+    await world.autoscaler()
+    return world

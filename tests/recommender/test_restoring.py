@@ -1,0 +1,185 @@
+"""What is saved is read before it is written over, whenever it comes back, and goes with its autoscaler."""
+
+import json
+from typing import Any
+
+import pytest
+
+from elastipod.kube.connection import PatchType
+from elastipod.kube.errors import NotFound
+from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
+from elastipod.quantities import parse_cpu
+from tests.recommender.world import GI, MI, Json, World, started
+
+
+async def test_unusable_history_keeps_the_last_good_value_and_says_so_r07() -> None:
+    async with await started() as world:
+        for _ in range(5):
+            await world.run(cpu=0.2, memory=3 * GI)
+        await world.recommender.save()
+        before = await world.target()
+        patch = [{"op": "replace", "path": "/status/memoryHistogram/bucketWeights", "value": {"5": 0}}]
+        await world.connection.patch(
+            CHECKPOINTS, "default", "vpa-app", json.dumps(patch).encode(), patch_type=PatchType.JSON
+        )
+        await world.restart()
+        for _ in range(3):
+            await world.run(cpu=0.01, memory=20 * MI)
+        assert await world.target() == before
+        assert (await world.conditions())["LowConfidence"] == "HistoryUnusable"
+
+
+async def test_checkpoints_of_a_deleted_autoscaler_go_and_others_stay() -> None:
+    async with await started(checkpoint_gc_seconds=60.0) as world:
+        await world.autoscaler("second")
+        await world.run(cpu=0.2, memory=200 * MI)
+        await world.recommender.save()
+        await world.connection.delete(AUTOSCALERS, "default", "second")
+        for _ in range(3):
+            await world.run(cpu=0.2, memory=200 * MI)
+        await world.checkpoint("vpa-app")
+        with pytest.raises(NotFound):
+            await world.checkpoint("second-app")
+
+
+async def test_no_checkpoint_goes_while_no_autoscaler_is_left_f15() -> None:
+    async with await started(checkpoint_gc_seconds=60.0) as world:
+        await world.run(cpu=0.2, memory=200 * MI)
+        await world.recommender.save()
+        await world.connection.delete(AUTOSCALERS, "default", "vpa")
+        for _ in range(4):
+            await world.run(cpu=0.2, memory=200 * MI)
+        await world.checkpoint("vpa-app")
+
+
+async def test_until_saved_history_can_be_read_nothing_is_recommended_and_nothing_overwritten_r09() -> None:
+    async with await started() as world:
+        for _ in range(20):
+            await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        before = (await world.read()).status
+        saved = await world.checkpoint()
+        await world.restart()
+        world.connection.unlistable = {"verticalpodautoscalercheckpoints"}
+        for _ in range(3):
+            await world.run(cpu=0.01, memory=10 * MI)
+        after = (await world.read()).status
+        assert before is not None
+        assert after is not None
+        assert after.recommendation == before.recommendation
+        assert (await world.conditions())["FetchingHistory"]
+        assert (await world.checkpoint()).status == saved.status
+        world.connection.unlistable = set()
+        await world.settle()
+        assert world.recommender.wake.is_set()
+        await world.run(cpu=0.4, memory=300 * MI)
+        assert "FetchingHistory" not in await world.conditions()
+        assert world.recommender.recommendations.history.samples[0] == 21
+
+
+async def backed_up(world: World) -> Json:
+    """The checkpoint after 20 intervals of 0.4 cores, as a backup has it. It is gone then."""
+    for _ in range(20):
+        await world.run(cpu=0.4, memory=300 * MI)
+    await world.recommender.save()
+    found: Json = json.loads(await world.connection.get(CHECKPOINTS, "default", "vpa-app"))
+    await world.connection.delete(CHECKPOINTS, "default", "vpa-app")
+    for name in ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"):
+        found["metadata"].pop(name, None)
+    return found
+
+
+async def restored_late(world: World, **changed: Any) -> None:
+    """A backup that is put back when the next recommender has heard of an interval already."""
+    backup = await backed_up(world)
+    await world.restart()
+    await world.run(cpu=0.01, memory=10 * MI)
+    await world.create(CHECKPOINTS, backup | changed)
+
+
+async def saved_samples(world: World) -> int:
+    status = (await world.checkpoint()).status
+    assert status is not None
+    return status.total_samples_count
+
+
+@pytest.mark.parametrize("unserved", [set(), {CHECKPOINTS.plural}], ids=["late", "with its kind"])
+async def test_a_checkpoint_that_is_restored_late_is_read_before_it_is_written_over_f15(unserved: set[str]) -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        world.connection.unserved = unserved
+        await world.restart()
+        for _ in range(2):
+            await world.run(cpu=0.01, memory=10 * MI)
+        world.connection.unserved = set()
+        await world.create(CHECKPOINTS, backup)
+        await world.recommender.save()
+        assert await saved_samples(world) == 22
+        await world.run(cpu=0.01, memory=10 * MI)
+        assert parse_cpu(str((await world.target())["cpu"])) > 400
+        await world.recommender.save()
+        assert await saved_samples(world) == 23
+
+
+async def test_a_kind_that_goes_and_is_back_from_a_backup_costs_no_history_f15() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        world.connection.unserved = {CHECKPOINTS.plural}
+        await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        world.connection.unserved = set()
+        await world.create(CHECKPOINTS, backup)
+        await world.recommender.save()
+        assert await saved_samples(world) == 21
+
+
+async def test_a_backup_that_is_put_over_what_goes_beyond_it_takes_nothing_away_f15() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        for _ in range(2):
+            await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        body = json.dumps({"metadata": backup["metadata"], "status": backup["status"]}).encode()
+        await world.connection.patch(CHECKPOINTS, "default", "vpa-app", body, patch_type=PatchType.MERGE)
+        assert await saved_samples(world) == 20
+        await world.recommender.save()
+        assert await saved_samples(world) == 22
+
+
+async def test_a_late_checkpoint_that_can_not_be_read_is_not_written_over_f15() -> None:
+    async with await started() as world:
+        await restored_late(world)
+        world.connection.unlistable = {CHECKPOINTS.plural}
+        await world.recommender.save()
+        assert await saved_samples(world) == 20
+        world.connection.unlistable = set()
+        await world.recommender.save()
+        assert await saved_samples(world) == 21
+
+
+async def test_a_restored_checkpoint_is_read_though_a_list_for_another_has_shown_it_f15() -> None:
+    async with await started() as world:
+        await restored_late(world)
+        await world.autoscaler("second")
+        await world.run(cpu=0.01, memory=10 * MI)
+        await world.recommender.save()
+        assert await saved_samples(world) == 22
+
+
+async def test_a_checkpoint_that_is_late_and_of_no_use_is_written_over_f40() -> None:
+    async with await started() as world:
+        await restored_late(world, spec={"vpaObjectName": "other", "containerName": "app"})
+        await world.recommender.save()
+        assert await saved_samples(world) == 1
+
+
+async def test_a_checkpoint_that_has_lost_its_annotations_is_written_f40() -> None:
+    async with await started() as world:
+        backup = await backed_up(world)
+        await world.recommender.save()
+        body = json.dumps({"metadata": {"annotations": None}, "status": backup["status"]}).encode()
+        await world.connection.patch(CHECKPOINTS, "default", "vpa-app", body, patch_type=PatchType.MERGE)
+        await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        assert await saved_samples(world) == 21
+        assert (await world.checkpoint()).metadata.annotations
