@@ -32,7 +32,7 @@ class Churn:
 
     def __init__(self, pods: int) -> None:
         self.known = Recommendations(RecommenderSettings())
-        self.known.set_largest_node(Resources(64_000, 256 * 1024**3))
+        self.known.set_nodes({}, Resources(64_000, 256 * 1024**3))
         self.at = 1.8e9
         self._made = 0
         self._living: deque[tuple[Pod, Owned]] = deque()

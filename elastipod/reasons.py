@@ -71,6 +71,10 @@ class Reason(StrEnum):
     KEPT_FOR_RUNTIME = "KeptForRuntime", "the process was told its memory when it started and will not keep to less"
     SIZED_AT_START = "SizedAtStart", "the process reads its size when it starts, so a change takes effect at a restart"
     FOLLOWS_LIMIT = "FollowsLimit", "memory follows the limit it is given and nothing was killed, so it gets no more"
+    DIFFERS_BY_NODE_CLASS = (
+        "DiffersByNodeClass",
+        "what its pods use differs with the size of their node and all get one size; a DaemonSet for each gets one each",
+    )
     TOO_SHORT_TO_SEE = "TooShortToSee", "its runs are over before their usage is seen, so nothing is lowered"
     SCALED_HORIZONTALLY = (
         "ScaledHorizontally",

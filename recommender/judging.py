@@ -29,6 +29,7 @@ from recommender.groups import holds_for_scaling
 from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
+from recommender.nodeclasses import NodeClasses
 from recommender.podcapping import cap_pod
 from recommender.ranges import Cap, Capped, Range, Resource, range_of
 from recommender.settings import RecommenderSettings
@@ -36,6 +37,7 @@ from recommender.status import recommendation
 
 _MOST_CONTAINERS: Final = 2000
 """As many fit into one object with room to spare (etcd takes 1.5 MiB)."""
+_ONLY_TOLD: Final = frozenset({Reason.SIZED_AT_START, Reason.DIFFERS_BY_NODE_CLASS})
 
 
 @dataclass(slots=True)
@@ -56,14 +58,23 @@ class Known:
 
     @property
     def caps(self) -> tuple[tuple[Cap, ...], ...]:
-        return tuple(one.caps for one in self.containers if one.caps)
+        """Without the amounts of those that cut nothing: they move with the target."""
+        found = (one.caps for one in self.containers if one.caps)
+        return tuple(
+            tuple(replace(one, amount=0) if one.reason in _ONLY_TOLD else one for one in caps) for caps in found
+        )
 
 
 class Judgement:
     """From what is known of a claim to its status. Whoever learns keeps its attributes as they are now."""
 
     def __init__(
-        self, settings: RecommenderSettings, history: History, members: Membership, estimating: Estimating
+        self,
+        settings: RecommenderSettings,
+        history: History,
+        members: Membership,
+        estimating: Estimating,
+        node_classes: NodeClasses,
     ) -> None:
         self.around = Surroundings(
             floor=Resources(settings.floor_cpu_millicores, settings.floor_memory_bytes),
@@ -87,6 +98,7 @@ class Judgement:
         self._history = history
         self._members = members
         self._estimating = estimating
+        self._node_classes = node_classes
 
     def status(self, known: Known, rivals: tuple[str, ...], now: float) -> AutoscalerStatus:
         """What the status of a claim should say; rivals are the other claims on its target."""
@@ -113,6 +125,7 @@ class Judgement:
                 capped = [one for known in claims for one in known.containers if one.container == name]
                 facts = explain_container(name, row, self._history, estimates, capped, now)
                 facts["dropped_samples"] = dropping.of(row)
+                facts["used_by_node_class"] = self._node_classes.told(row)
                 found.append({**facts, **explain_answers(self._estimating, target, row)})
         return found
 
@@ -142,7 +155,8 @@ class Judgement:
         found = []
         for name, container in sorted(shown.items())[:_MOST_CONTAINERS]:
             wanted = self._held_to_limit(target, self._wanted(known, target, name), container)
-            found.append(cap(wanted, known.claim.policy(name), container, around))
+            capped = cap(wanted, known.claim.policy(name), container, around)
+            found.append(self._told_of_node_classes(target, capped))
         return cap_pod(found, [one for one in shown.values() if one is not None], around, living)
 
     def _wanted(self, known: Known, target: Workload, name: str) -> Capped:
@@ -174,6 +188,16 @@ class Judgement:
         if span.target <= most:
             return wanted
         return wanted.changed(span.between(0, most), Cap(Resource.MEMORY, Reason.FOLLOWS_LIMIT, most, "its limit"))
+
+    def _told_of_node_classes(self, target: Workload, found: Capped) -> Capped:
+        """What is recommended, and that one size for nodes of all sizes does not suit."""
+        row = self._history.row(ContainerKey(target, found.container))
+        for resource in Resource:
+            span = found.of(resource)
+            by = "" if row is None else self._node_classes.differs(row, resource)
+            if span is not None and by:
+                found = found.changed(span, Cap(resource, Reason.DIFFERS_BY_NODE_CLASS, span.target, by))
+        return found
 
     def _facts(self, known: Known, target: Workload | None, rivals: tuple[str, ...], is_provided: bool) -> Facts:
         claim = known.claim

@@ -5,7 +5,7 @@ the claims that moved. What a status says is judging.py's matter. Reads and writ
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
-from elastipod.pods import ContainerKey, Workload
+from elastipod.pods import ContainerKey, Node, Workload
 from elastipod.quantities import Resources
 from recommender.capping import Hold
 from recommender.claims import Claim
@@ -25,6 +25,7 @@ from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
+from recommender.nodeclasses import NodeClasses
 from recommender.ranges import Capped
 from recommender.recent import RecentUsage
 from recommender.samples import LEEWAY, OomKill, UsageSample
@@ -61,7 +62,8 @@ class Recommendations:
         self.estimating = Estimating(settings, self.history, self.members)
         self.recent = RecentUsage()
         self.dropping = Dropping()
-        self.judgement = Judgement(settings, self.history, self.members, self.estimating)
+        self.node_classes = NodeClasses()
+        self.judgement = Judgement(settings, self.history, self.members, self.estimating, self.node_classes)
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
         self._by_workload: dict[Workload, set[str]] = {}
@@ -114,8 +116,9 @@ class Recommendations:
             if before.get(workload) != holds.get(workload):
                 self._mark(self._by_workload.get(workload, ()))
 
-    def set_largest_node(self, largest: Resources) -> None:
-        """The largest node is this large now."""
+    def set_nodes(self, nodes: Mapping[str, Node], largest: Resources) -> None:
+        """The nodes are these now, and the most that one of them has."""
+        self.node_classes.set_nodes(nodes)
         if largest != self.judgement.around.largest_node:
             self.judgement.around = replace(self.judgement.around, largest_node=largest)
             self._mark(self._known)
@@ -271,6 +274,9 @@ class Recommendations:
         dropping.count(Dropped.BAD_VALUE, rows[is_new & ~(np.isfinite(cores) & np.isfinite(amounts))])
         self.estimating.speaking.see(rows[is_new], cores[is_new], amounts[is_new], limits[is_new, 0])
         self.recent.see(rows[is_new], cores[is_new], amounts[is_new], now)
+        followed = self.node_classes.among(rows)
+        nodes = [self.members.node(samples[at].namespace, samples[at].pod) for at in picked[followed].tolist()]
+        self.node_classes.see(rows[followed], nodes, np.column_stack((cores, amounts))[followed], now)
         jobs = self.estimating.jobs
         for place in jobs.among(rows).tolist():
             if is_new[place]:
@@ -310,6 +316,12 @@ class Recommendations:
                 claims = [self._known[key].claim for key in holders]
                 in_place = all(one.in_place for one in [one for one in claims if one.acts] or claims)
                 self.estimating.restate(known.claim.target, in_place=in_place)
+                for name in self.history.containers(known.claim.target):
+                    one = ContainerKey(known.claim.target, name)
+                    self.node_classes.know(self.history.ensure_row(one), one)
+        for row in self.node_classes.turned(now):
+            if (key := self.history.key(row)) is not None:
+                self._mark(self._by_workload.get(key.workload, ()))
         self.judgement.estimates = found = self.estimating.estimates(now)
         moved = self._published.moved(found, self.members.requests())
         is_confident = found.confidence >= self._settings.enough_confidence
@@ -344,6 +356,7 @@ class Recommendations:
                 self.history.forget(key)
                 self._published.forget(row)
                 self.estimating.let_go(row)
+                self.node_classes.forget(row)
                 self.recent.clear(row)
                 self.dropping.clear(row)
                 gone.append(key)

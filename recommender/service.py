@@ -201,7 +201,7 @@ class Recommender:
             known.set_holds(watches.holds())
         if watches.nodes_changed:
             watches.nodes_changed = False
-            known.set_largest_node(watches.largest_node())
+            known.set_nodes(watches.nodes(), watches.largest_node())
 
     async def _load(self, now: float) -> list[Claim]:
         """Look for saved histories of claims that are new to us; until that succeeds no advice for them."""

@@ -43,7 +43,7 @@ def learned(kind: str) -> tuple[Recommendations, Workload]:
     claim = Claim("ns", "vpa", "u", 1, "elastipod", target, policies={"*": policy})
     known.set_claim(claim.key, claim)
     known.loaded(claim.key, {}, {})
-    known.set_largest_node(Resources(8000, 64 * 1024 * MI))
+    known.set_nodes({}, Resources(8000, 64 * 1024 * MI))
     between, owner = KINDS[kind], None
     if between:
         owned = Owned(between, "ns", "it-1", "between", owner=OwnerReference(kind, "it", "top"))
