@@ -34,6 +34,7 @@ _EXAMPLES.update(
         "caBundle": [""],
         "digest": ["", "", f"sha256:{'5' * 64}"],
         "failurePolicy": ["Ignore"],
+        "hostNetwork": [False],
         "issuerRef": [{}],
         "namespaces": [[]],
         "parent": [""],
@@ -54,7 +55,7 @@ def values(schema: Json) -> st.SearchStrategy[Json]:
     return found
 
 
-def _of(one: Json, known: Json, name: str) -> st.SearchStrategy[Any]:
+def _of(one: Json, known: Json, name: str, *, is_listed: bool = False) -> st.SearchStrategy[Any]:
     if name in _EXAMPLES:
         return st.sampled_from(_EXAMPLES[name])
     if "$ref" in one:
@@ -75,12 +76,12 @@ def _of(one: Json, known: Json, name: str) -> st.SearchStrategy[Any]:
             return _text(one)
         case "array":
             return st.lists(
-                _of(one["items"], known, name),
+                _of(one["items"], known, name, is_listed=True),
                 min_size=one.get("minItems", 0),
                 max_size=3,
                 unique_by=str if one.get("uniqueItems") else None,
             )
-    return _object(one, known)
+    return _object(one, known, is_listed=is_listed)
 
 
 def _text(one: Json) -> st.SearchStrategy[str]:
@@ -91,10 +92,11 @@ def _text(one: Json) -> st.SearchStrategy[str]:
     return text.filter(lambda found: found.isascii() and len(found) <= one.get("maxLength", 100))
 
 
-def _object(one: Json, known: Json) -> st.SearchStrategy[Json]:
+def _object(one: Json, known: Json, *, is_listed: bool) -> st.SearchStrategy[Json]:
     if "properties" in one:
         properties = {key: _of(each, known, key) for key, each in one["properties"].items()}
-        required = {key: properties.pop(key) for key in one.get("required", ())}
+        # What a list's object must have; what the chart must have, values.yaml gives.
+        required = {key: properties.pop(key) for key in one.get("required", ()) if is_listed}
         return st.fixed_dictionaries(required, optional=properties)
     keys = _of({"type": "string", **one["propertyNames"]}, known, "")
     return st.dictionaries(keys, _of(one["additionalProperties"], known, ""), max_size=2)

@@ -11,7 +11,7 @@ from tests.charts.pages import CHART
 from tests.charts.releases import wait_defined
 from tests.charts.rendering import NAMESPACE, RELEASE, needs_helm, render
 from tests.charts.test_rendering import CASES
-from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.apiserver import ApiServer, CommandFailed
 from tests.localcluster.served import AUTOSCALERS
 from tests.localcluster.test_validation import autoscaler
 
@@ -126,6 +126,14 @@ def test_a_certificate_past_half_its_time_is_renewed_and_the_old_root_stays_trus
     release.age_certificate()
     release.helm("upgrade", "--force-conflicts")
     assert len(roots(release.tls())) == 2
+
+
+def test_what_would_never_run_is_refused_by_its_name(release: Release) -> None:
+    with pytest.raises(CommandFailed, match=r"updater\.priorityClassName is none-such.*no such PriorityClass"):
+        release.helm("upgrade", "--set", "updater.priorityClassName=none-such")
+    second = ("install", "second", str(CHART), "--namespace", release.namespace, "--set", "actuator.enabled=false")
+    with pytest.raises(CommandFailed, match=r"the release elastipod has a recommender in this namespace already"):
+        release.server.helm(*second)
 
 
 def path_of(manifest: Json) -> str:

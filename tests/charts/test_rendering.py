@@ -248,6 +248,45 @@ def test_the_webhook_answers_for_a_while_when_it_is_to_end_and_has_its_whole_tim
     assert {key: one for key, one in spec["containers"][0].items() if key == "lifecycle"} == pause
 
 
+def test_cert_manager_renews_what_pods_show_below_a_root_whose_key_stays() -> None:
+    manifests = render(CASES["cert-manager"])
+    shown, root = manifests.one("Certificate", "-admission"), manifests.one("Certificate", "-root")
+    (asked,) = manifests.of("Issuer", shown["spec"]["issuerRef"]["name"])
+    assert asked["spec"] == {"ca": {"secretName": root["spec"]["secretName"]}}
+    assert (root["spec"]["isCA"], root["spec"]["privateKey"]["rotationPolicy"]) == (True, "Never")
+    assert shown["spec"]["privateKey"]["rotationPolicy"] == "Always"
+    # The API server trusts the root, and gets its next one before a pod shows what is signed with it.
+    trusted = manifests.one("MutatingWebhookConfiguration")["metadata"]["annotations"]
+    assert trusted == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/{root['metadata']['name']}"}
+    theirs = {"certificate": {"source": "certManager", "issuerRef": {"kind": "ClusterIssuer", "name": "x"}}}
+    manifests = render({"admission": theirs})
+    assert not manifests.of("Issuer")
+    only = manifests.one("Certificate")
+    assert only["spec"]["issuerRef"] == {"kind": "ClusterIssuer", "name": "x"}
+    trusted = manifests.one("MutatingWebhookConfiguration")["metadata"]["annotations"]
+    assert trusted == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/{only['metadata']['name']}"}
+
+
+def test_helm_and_cert_manager_do_not_take_each_others_secret() -> None:
+    issued = render(CASES["cert-manager"])
+    (volume,) = [one for one in issued.pods()["admission"]["spec"]["volumes"] if "secret" in one]
+    secrets = {one["spec"]["secretName"] for one in issued.of("Certificate")}
+    assert volume["secret"]["secretName"] in secrets
+    assert render().one("Secret")["metadata"]["name"] not in secrets
+
+
+def test_the_test_runs_where_the_components_may() -> None:
+    placed = {"nodeSelector": {"pool": "system"}, "tolerations": [{"key": "system", "operator": "Exists"}]}
+    spec = render({"recommender": placed}).pods()["test"]["spec"]
+    assert spec["nodeSelector"] == {"pool": "system", "kubernetes.io/os": "linux"}
+    assert spec["tolerations"] == placed["tolerations"]
+
+
+def test_the_webhook_is_on_the_nodes_network_where_that_is_asked_for() -> None:
+    spec = render({"admission": {"hostNetwork": True}}).pods()["admission"]["spec"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+
+
 def test_one_replica_has_no_disruption_budget() -> None:
     assert len(render().of("PodDisruptionBudget")) == 3
     assert not render(CASES["one of each"]).of("PodDisruptionBudget")

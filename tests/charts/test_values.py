@@ -81,6 +81,8 @@ def test_lint_finds_nothing() -> None:
         ({"protectedNamespaces": ["a'b"]}, "/protectedNamespaces/0"),
         ({"recommenderNames": []}, "/recommenderNames"),
         ({"images": {"node": {"digest": "sha256:abc"}}}, "/images/node/digest"),
+        ({"images": {"registry": "https://registry.example"}}, "/images/registry"),
+        ({"images": {"registry": "registry.example/"}}, "/images/registry"),
         ({"prices": {"currency": "euro"}}, "/prices/currency"),
         ({"prices": {"nodes": [{"coreHour": 1}]}}, "/prices/nodes/0"),
         ({"prices": {"nodes": [{"coreHour": -1, "gibHour": 1}]}}, "/prices/nodes/0/coreHour"),
@@ -144,7 +146,18 @@ _BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "a
             {"actuator": {"settings": {"memorySpike": "Pause", "memorySpikeAllowed": False}}},
             ["actuator.settings.memorySpike", "actuator.settings.memorySpikeAllowed"],
         ),
+        ({"actuator": {"namespace": "kube-system"}}, ["actuator.namespace", "actuator.createNamespace"]),
         ({"updater": {"serviceAccount": {"create": False}}}, ["updater.serviceAccount.name"]),
+        (
+            {name: {"serviceAccount": {"name": "x"}} for name in ("recommender", "updater")},
+            ["recommender.serviceAccount.name", "updater.serviceAccount.name"],
+        ),
+        (
+            {"admission": {"hostNetwork": True}, "userNamespaces": True},
+            ["admission.hostNetwork", "userNamespaces"],
+        ),
+        ({"commonLabels": {"app.kubernetes.io/name": "x"}}, ["commonLabels", "app.kubernetes.io/name"]),
+        ({"updater": {"podLabels": {"helm.sh/chart": "x"}}}, ["updater.podLabels", "helm.sh/chart"]),
         (
             {"images": {"node": {"tag": "1", "digest": f"sha256:{'0' * 64}"}}},
             ["images.node.tag", "images.node.digest"],
@@ -230,6 +243,65 @@ RECOMMENDER_VALUES: Json = {
     "prometheusUsername": "",
     **dict.fromkeys(("prometheusTokenFile", "prometheusCaFile", "prometheusCertFile", "prometheusKeyFile"), __file__),
 }
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"updater": None}, "missing property 'updater'"),
+        ({"metrics": {"port": None}}, "at '/metrics': missing property 'port'"),
+        ({"actuator": {"cgroup": None}}, "at '/actuator': missing property 'cgroup'"),
+        ({"updater": {"serviceAccount": {"create": None}}}, "at '/updater/serviceAccount': missing property 'create'"),
+    ],
+)
+def test_a_value_that_is_taken_away_is_missed_by_its_name(values: Json, named: str) -> None:
+    with pytest.raises(Refused) as refused:
+        render(values)
+    assert named in str(refused.value)
+
+
+def test_each_value_is_missed_that_can_not_be_empty() -> None:
+    def compare(values: Json, one: Json, path: str) -> None:
+        required = set(one.get("required", ()))
+        for name, value in values.items():
+            each = one["properties"][name]
+            if isinstance(value, dict) and "properties" in each and value:
+                assert name in required, f"{path}.{name}"
+                compare(value, each, f"{path}.{name}")
+            elif isinstance(value, bool | int) or each.get("enum"):
+                assert name in required | {"revisionHistoryLimit"}, f"{path}.{name}"
+
+    compare(default_values(), schema(), "")
+
+
+@needs_helm
+def test_what_can_be_empty_can_be_left_empty() -> None:
+    """In YAML, a key with nothing but comments below it."""
+    own = dict.fromkeys(
+        ("settings", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "extraEnv", "affinity", "resources")
+    )
+    webhook = {"namespaceSelector": None, "objectSelector": None}
+    values = {name: {**own, "priorityClassName": None} for name in COMPONENTS}
+    values["admission"] |= {"webhook": webhook, "certificate": {"source": "certManager", "issuerRef": None}}
+    on = {"enabled": True, "labels": None}
+    values |= {"commonLabels": None, "protectedNamespaces": None, "podSecurityContext": None}
+    manifests = render({**values, "metrics": dict.fromkeys(("podMonitor", "prometheusRule", "dashboards"), on)})
+    assert set(manifests.pods()) == {*COMPONENTS, "test"}
+
+
+@needs_helm
+def test_a_release_with_dots_in_its_name_has_names_without() -> None:
+    named = helm("template", "my.release", str(CHART))
+    assert "name: my-release-elastipod-admission\n" in named
+    assert "name: my.release" not in named
+
+
+@needs_helm
+def test_a_name_that_no_service_can_have_is_refused() -> None:
+    with pytest.raises(Refused, match=r"1st-elastipod-.*set fullnameOverride"):
+        helm("template", "1st", str(CHART))
+    assert "name: first-admission\n" in helm("template", "1st", str(CHART), "--set", "fullnameOverride=first")
 
 
 @needs_helm

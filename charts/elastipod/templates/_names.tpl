@@ -5,7 +5,8 @@
 {{- .Values.fullnameOverride -}}
 {{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 40 | trimSuffix "-" -}}
+{{- /* A release may have dots in its name, and a Service may not. */ -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -42,7 +43,7 @@
 {{/* Namespaces of which no pod is ever touched, as a JSON list: the named ones, and our own cluster-wide ones. */}}
 {{- define "elastipod.protectedNamespaces" -}}
 {{- $own := ternary (list .Release.Namespace (include "elastipod.nodeNamespace" .)) list (eq .Values.scope "cluster") -}}
-{{ concat .Values.protectedNamespaces $own | uniq | sortAlpha | toJson }}
+{{ concat (.Values.protectedNamespaces | default list) $own | uniq | sortAlpha | toJson }}
 {{- end -}}
 
 {{/* The namespaces of `scope: namespace`, as a JSON list. */}}
@@ -52,7 +53,7 @@
 
 {{/* Whether the recommender reads usage from the actuators. */}}
 {{- define "elastipod.readsActuators" -}}
-{{- if and .Values.recommender.enabled (has "actuators" (splitList "," (.Values.recommender.settings.usageSource | default "" | nospace))) -}}
+{{- if and .Values.recommender.enabled (has "actuators" (splitList "," ((.Values.recommender.settings).usageSource | default "" | nospace))) -}}
 true
 {{- end -}}
 {{- end -}}
@@ -86,7 +87,7 @@ app.kubernetes.io/component: {{ last . }}
   "app.kubernetes.io/version" $root.Chart.AppVersion
   "app.kubernetes.io/managed-by" $root.Release.Service
 -}}
-{{ merge (include "elastipod.selectorLabels" . | fromYaml) $own $root.Values.commonLabels | toYaml }}
+{{ merge (include "elastipod.selectorLabels" . | fromYaml) $own ($root.Values.commonLabels | default dict) | toYaml }}
 {{- end -}}
 
 {{/* Takes (list root component). */}}

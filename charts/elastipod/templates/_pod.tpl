@@ -3,7 +3,7 @@
 {{- define "elastipod.podMeta" -}}
 {{- $own := index (first .).Values (last .) -}}
 labels:
-  {{- merge (include "elastipod.labels" . | fromYaml) $own.podLabels | toYaml | nindent 2 }}
+  {{- merge (include "elastipod.labels" . | fromYaml) ($own.podLabels | default dict) | toYaml | nindent 2 }}
 annotations:
   {{- /* elastipod does not size itself. */}}
   {{- $ours := dict "kubectl.kubernetes.io/default-container" (last .) "elastipod.io/memory-spike" "Off" "elastipod.io/donate" "false" }}
@@ -12,7 +12,7 @@ annotations:
   {{- /* Prices are read at the start. */}}
   {{- $_ := set $ours "elastipod.io/prices-checksum" (sha256sum $prices) }}
   {{- end }}
-  {{- merge (dict) $own.podAnnotations $ours | toYaml | nindent 2 }}
+  {{- merge (dict) ($own.podAnnotations | default dict) $ours | toYaml | nindent 2 }}
 {{- end -}}
 
 {{- define "elastipod.placement" -}}
@@ -29,7 +29,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 nodeSelector:
-  {{- merge (dict) $own.nodeSelector (dict "kubernetes.io/os" "linux") | toYaml | nindent 2 }}
+  {{- merge (dict) ($own.nodeSelector | default dict) (dict "kubernetes.io/os" "linux") | toYaml | nindent 2 }}
 {{- with $own.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
@@ -87,7 +87,7 @@ affinity:
 {{- range $name, $path := $fields -}}
 {{- $env = append $env (dict "name" (printf "ELASTIPOD_%s" $name) "valueFrom" (dict "fieldRef" (dict "fieldPath" $path))) -}}
 {{- end -}}
-{{- range $name, $value := merge (dict) $own.settings $settings -}}
+{{- range $name, $value := merge (dict) ($own.settings | default dict) $settings -}}
 {{- $env = append $env (dict "name" (printf "ELASTIPOD_%s" ($name | snakecase | upper)) "value" (include "elastipod.text" $value)) -}}
 {{- end -}}
 {{- $kept := list -}}
@@ -96,7 +96,7 @@ affinity:
 {{- range $own.extraEnv -}}{{- $isGiven = or $isGiven (eq .name $one.name) -}}{{- end -}}
 {{- if not $isGiven -}}{{- $kept = append $kept $one -}}{{- end -}}
 {{- end -}}
-{{ concat $kept $own.extraEnv | toYaml }}
+{{ concat $kept ($own.extraEnv | default list) | toYaml }}
 {{- end -}}
 
 {{- define "elastipod.probes" -}}

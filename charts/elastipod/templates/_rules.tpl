@@ -118,11 +118,11 @@ that do not, which no Role can give, and of those in the release's own namespace
 {{- define "elastipod.clusterRules.actuator" -}}
 - apiGroups: [elastipod.io]
   resources: [elasticnodes]
-  verbs: [create{{ if .Values.actuator.settings.direct }}, list, watch{{ end }}]
+  verbs: [create{{ if (.Values.actuator.settings).direct }}, list, watch{{ end }}]
 - apiGroups: [elastipod.io]
   resources: [elasticnodes/status]
   verbs: [patch]
-{{- if .Values.actuator.settings.direct }}
+{{- if (.Values.actuator.settings).direct }}
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get]
