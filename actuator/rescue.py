@@ -74,7 +74,7 @@ class Rescue:
         slot = self._slots.get(target.key)
         if slot is not None:
             slot.target = target
-            slot.guard.shown(target.spec_bytes, target.in_force_bytes, is_resizing=target.is_resizing)
+            slot.guard.agreement.shown(target.spec_bytes, target.in_force_bytes, is_resizing=target.is_resizing)
             slot.guard.ceiling_bytes = target.ceiling_bytes
             return
         guard = SpikeGuard(
@@ -88,7 +88,7 @@ class Rescue:
             rescues=target.rescues,
             now=now,
         )
-        guard.is_resizing = target.is_resizing
+        guard.agreement.is_resizing = target.is_resizing
         obstacle = self._obstacle(target)
         if obstacle is not None:
             self._memory.close(target.key)

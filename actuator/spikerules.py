@@ -10,6 +10,8 @@ from elastipod import headroom
 from elastipod.headroom import MIB
 
 _PAGE: Final = 4096
+_LEAPING: Final = 2
+"""So many gaps below the limit a mark stands in a leap (v1): who grew through the last is soon at the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,13 @@ def gap(limit_bytes: int, rules: SpikeRules, tasks: int = 1) -> int:
 def gap_v1(limit_bytes: int, rules: SpikeRules) -> int:
     """How far below the limit the first mark stands (v1)."""
     return headroom.gap_v1(limit_bytes, rules.gap_fraction)
+
+
+def mark_below(limit_bytes: int, rules: SpikeRules, tasks: int = 1, *, holds: bool, is_leaping: bool = False) -> int:
+    """Where the hold (v2), or the first usage mark (v1), belongs under a limit."""
+    if holds:
+        return limit_bytes - gap(limit_bytes, rules, tasks)
+    return limit_bytes - gap_v1(limit_bytes, rules) * (_LEAPING if is_leaping else 1)
 
 
 def first_step(base_bytes: int, rules: SpikeRules) -> int:

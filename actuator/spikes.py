@@ -1,16 +1,19 @@
 """When to hold, when to raise, when to let go.
 
-Owns what is decided about one container's memory spike: the ladder of marks, page cache and leaks, the deadline, and
-the order of spec and cgroup. Opens nothing and asks nobody: events in, instructions out (spikewords.py). Gaps and steps
-are spikerules.py's, and how the kernel makes tasks wait throttle.py's.
+Owns what is decided about one container's memory spike: the ladder of marks, page cache, the deadline, and the order of
+spec and cgroup. Opens nothing and asks nobody: events in, instructions out (spikewords.py). What spec and node have is
+agreement.py's matter, gaps and marks are spikerules.py's, the size of a raise rescues.py's, v1's leaps leaps.py's, how
+the kernel makes tasks wait throttle.py's.
 """
 
 import math
-from collections import deque
 from enum import StrEnum
 from typing import Final, assert_never
 
-from actuator.spikerules import SpikeRules, first_step, gap, gap_v1
+from actuator.agreement import Agreement
+from actuator.leaps import Leap
+from actuator.rescues import Rescues
+from actuator.spikerules import SpikeRules, gap, mark_below
 from actuator.spikewords import (
     Accepted,
     AskApi,
@@ -25,7 +28,7 @@ from actuator.spikewords import (
     WriteHigh,
     WriteLimit,
 )
-from actuator.throttle import BURST_BYTES, SLEEP_SECONDS, seconds_to_kill
+from actuator.throttle import is_last_chance, seconds_to_kill
 from elastipod import headroom
 from elastipod.headroom import MIB, NEAR
 from elastipod.reasons import Reason
@@ -33,7 +36,6 @@ from elastipod.reasons import Reason
 _NEEDED: Final = 0.85
 """Below this share of its mark in use for good, what grew is page cache, which the kernel takes back."""
 _CACHE_REST_SECONDS: Final = 1.0
-_STILL_BYTES: Final = MIB
 _LOOKS: Final = 5
 _NODES_SHARE: Final = 0.6
 """The share of a hold's time that is left to a node which raises,"""
@@ -44,9 +46,6 @@ _TAKEN: Final = 0.75
 _HARD: Final = 0.2
 """the hold stands so far below the limit, as a share of it: tasks sleep the longest then."""
 RUNGS: Final = 5
-_LEAPING: Final = 2
-"""So many gaps below the limit a mark stands in a leap (v1): who grew through the last is soon at the next."""
-_MOST_DOUBLINGS: Final = 6
 
 
 class Phase(StrEnum):
@@ -69,10 +68,9 @@ class SpikeGuard:
     """
 
     __slots__ = (
-        "_answer_by", "_ask_by", "_asked", "_cache_told_at", "_deadline", "_first_raise_at", "_grown_at",
-        "_grown_bytes", "_is_behind", "_kill_seconds", "_left_to_node", "_limit", "_look_at", "_nudge_at", "_rescues",
-        "_shown_bytes", "_since", "_steps", "_under_way_until", "base_bytes", "ceiling_bytes", "deadline_seconds",
-        "holds", "in_force_bytes", "is_resizing", "phase", "reason", "rules", "spec_bytes", "written_bytes",
+        "_answer_by", "_asked", "_cache_told_at", "_deadline", "_kill_seconds", "_leap", "_left_to_node", "_limit",
+        "_look_at", "_nudge_at", "_rescues", "_since", "agreement", "ceiling_bytes", "deadline_seconds", "holds",
+        "phase", "reason", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -89,48 +87,25 @@ class SpikeGuard:
         now: float = 0.0,
     ) -> None:
         self.rules, self.holds = rules, holds
-        self.spec_bytes = spec_bytes
-        """The limit in the spec, as far as we know."""
-        self.base_bytes = spec_bytes if base_bytes is None else base_bytes
         self.ceiling_bytes = ceiling_bytes
-        self.written_bytes = written_bytes
-        """The highest limit we wrote; no patch may carry less."""
         self.deadline_seconds = min(rules.hold_seconds, deadline_seconds or rules.hold_seconds)
-        self.in_force_bytes: int | None = spec_bytes
-        """The limit that the node says is in force; None where it does not say."""
-        self.is_resizing = False
-        """Whether the node has a resize of the pod still to put in force, be it of its CPU."""
         self.phase = Phase.CALM
         self.reason: Reason | None = None
-        self._rescues: deque[float] = deque(rescues, maxlen=max(rules.most_rescues, 1))
+        self.agreement = Agreement(rules, spec_bytes, written_bytes, now)
+        self._rescues = Rescues(rules, spec_bytes if base_bytes is None else base_bytes, rescues)
+        self._leap = Leap(rules, now)
         self._since = self._deadline = self._answer_by = self._nudge_at = 0.0
         self._asked = 0
-        self._left_to_node = self._is_behind = False
-        self._steps = 0
+        self._left_to_node = False
         self._limit: int | None = None
         self._kill_seconds = 0.0
-        self._first_raise_at = -math.inf
         self._cache_told_at = -math.inf
-        # An earlier run's request may be under way as well.
-        self._under_way_until = now + rules.force_seconds if written_bytes else -math.inf
         self._look_at = math.inf
-        self._shown_bytes = spec_bytes
-        self._ask_by = math.inf
-        self._grown_bytes, self._grown_at = 0, now
 
     @property
     def unasked_bytes(self) -> int:
         """What was written in a leap that is not over, so that the API was not asked for it yet (v1); 0 is nothing."""
-        return self.written_bytes if self._is_leaping else 0
-
-    @property
-    def _is_leaping(self) -> bool:
-        return self._ask_by < math.inf
-
-    @property
-    def rescues(self) -> tuple[float, ...]:
-        """When rescues began."""
-        return tuple(self._rescues)
+        return self.agreement.written_bytes if self._leap.is_on else 0
 
     @property
     def next_at(self) -> float:
@@ -142,11 +117,6 @@ class SpikeGuard:
                 return min(self._answer_by, self._deadline, self._look_at)
             case Phase.CALM | Phase.LET_GO:
                 return self._look_at
-
-    @property
-    def target_bytes(self) -> int:
-        """The limit the spec shall have: what was written, or is asked."""
-        return max(self.written_bytes, self._asked)
 
     def handle(self, event: Event, now: float) -> list[Instruction]:
         """One event; what to do, in this order."""
@@ -171,13 +141,15 @@ class SpikeGuard:
             self.phase, self._look_at = Phase.CALM, math.inf
             return []
         again: list[Instruction] = []
-        if limit < self.written_bytes and (self._is_leaping or self._is_under_way(now)):
+        if limit < self.agreement.written_bytes and (self._leap.is_on or self.agreement.is_under_way(now)):
             # The node put an older request in force.
-            limit = self._limit = self.written_bytes
+            limit = self._limit = self.agreement.written_bytes
             again = [WriteLimit(limit)]
         # Else whoever lowered it had the right to.
-        self.written_bytes = min(self.written_bytes, limit)
-        again += self._leapt(reading.current_bytes, now)
+        self.agreement.written_bytes = min(self.agreement.written_bytes, limit)
+        if self._leap.ends(reading.current_bytes, now):
+            self.agreement.asked(now)
+            again.append(AskApi(self.agreement.written_bytes))
         self._look_soon(now)
         mark = self.mark(limit, reading.tasks)
         if self.phase is Phase.LET_GO:
@@ -192,41 +164,12 @@ class SpikeGuard:
             return again + self._unanswered(reading, mark, limit, now)
         return again + self._moved_hold(reading, mark) + self._at(reading, mark, limit, now)
 
-    def _is_under_way(self, now: float) -> bool:
-        """Whether a request of ours may still be put in force, and be an older one than what is written."""
-        return self.written_bytes != self.in_force_bytes and now < self._under_way_until
-
-    def _leapt(self, current_bytes: int, now: float) -> list[Instruction]:
-        """v1: the API is asked once a leap is over. A request in its midst would be put in force by the kubelet when
-        the cgroup is further up already, and lower it; and it takes time from those who raise."""
-        if not self._is_leaping:
-            self._grown_bytes = current_bytes
-            return []
-        if current_bytes > self._grown_bytes + _STILL_BYTES:
-            self._grown_bytes, self._grown_at = current_bytes, now
-        is_over = current_bytes < self._grown_bytes - _STILL_BYTES or now >= min(
-            self._grown_at + self.rules.settle_seconds, self._ask_by
-        )
-        if not is_over:
-            return []
-        self._ask_by, self._under_way_until = math.inf, now + self.rules.force_seconds
-        return [AskApi(self.written_bytes)]
-
     def _look_soon(self, now: float) -> None:
         self._look_at = math.inf
-        if self._is_leaping:
+        if self._leap.is_on:
             self._look_at = now + self.rules.settle_seconds / _LOOKS
-        if self._left_to_node if self.holds else self._is_under_way(now):
+        if self._left_to_node if self.holds else self.agreement.is_under_way(now):
             self._look_at = now + self.rules.look_seconds
-
-    def shown(self, spec_bytes: int, in_force_bytes: int | None, *, is_resizing: bool = False) -> None:
-        """What the cluster shows of the container: its spec, and what the node says is in force or has still to be."""
-        if spec_bytes < self.written_bytes <= self._shown_bytes:
-            # The spec had come up to what we wrote: somebody lowered it since.
-            self.written_bytes = spec_bytes
-        self.spec_bytes = self._shown_bytes = spec_bytes
-        self.in_force_bytes, self.is_resizing = in_force_bytes, is_resizing
-        self._is_behind = self._is_behind and is_resizing
 
     def _at(self, reading: MemoryReading, mark: int, limit: int, now: float) -> list[Instruction]:
         """Where a look at its mark leads to."""
@@ -239,17 +182,14 @@ class SpikeGuard:
 
     def mark(self, limit_bytes: int, tasks: int = 1) -> int:
         """Where the hold, or the first usage mark, belongs under a limit."""
-        if self.holds:
-            return limit_bytes - gap(limit_bytes, self.rules, tasks)
-        return limit_bytes - gap_v1(limit_bytes, self.rules) * (_LEAPING if self._is_leaping else 1)
+        return mark_below(limit_bytes, self.rules, tasks, holds=self.holds, is_leaping=self._leap.is_on)
 
     def ladder(self, limit_bytes: int, now: float) -> tuple[int, ...]:
         """v1's usage marks: the one below this limit, and those below the limits that the next raises lead to."""
-        rungs, raises = [self.mark(limit_bytes)], self._steps_so_far(now)
+        rungs = [self.mark(limit_bytes)]
         while len(rungs) < RUNGS and limit_bytes < self.ceiling_bytes:
-            limit_bytes += self._step(raises)
-            raises += 1
-            rungs.append(limit_bytes - _LEAPING * gap_v1(limit_bytes, self.rules))
+            limit_bytes += self._rescues.step(now, further=len(rungs) - 1)
+            rungs.append(mark_below(limit_bytes, self.rules, holds=False, is_leaping=True))
         return tuple(rungs)
 
     def _moved_hold(self, reading: MemoryReading, mark: int) -> list[Instruction]:
@@ -279,24 +219,11 @@ class SpikeGuard:
             self.phase, self.reason = Phase.NEEDY, None
         if limit >= self.ceiling_bytes:
             return self._let_go(Reason.AT_CEILING, now, reading.current_bytes - mark)
-        if self._leaks(now):
+        if self._rescues.is_leak(now):
             return self._let_go(Reason.LEAK_SUSPECTED, now, reading.current_bytes - mark)
         # In huge pages it passes the next hold as well, before the node has put anything in force.
-        step = self._step(self._steps_so_far(now) + (reading.huge_bytes > 0))
+        step = self._rescues.step(now, further=reading.huge_bytes > 0)
         return [WantRoom(min(step, self.ceiling_bytes - limit))]
-
-    def _step(self, raises: int) -> int:
-        return first_step(self.base_bytes, self.rules) << min(raises, _MOST_DOUBLINGS)
-
-    def _steps_so_far(self, now: float) -> int:
-        return self._steps if now - self._first_raise_at <= self.rules.rescue_seconds else 0
-
-    def _leaks(self, now: float) -> bool:
-        """Whether this would be one rescue too many; a raise within a rescue's time belongs to it."""
-        if now - self._first_raise_at <= self.rules.rescue_seconds:
-            return False
-        full = len(self._rescues) == self.rules.most_rescues
-        return full and now - self._rescues[0] <= self.rules.rescue_window_seconds
 
     def _granted(self, memory_bytes: int, now: float) -> list[Instruction]:
         if self.phase is not Phase.NEEDY:
@@ -307,20 +234,14 @@ class SpikeGuard:
         return self._raise_by(memory_bytes, now)
 
     def _raise_by(self, memory_bytes: int, now: float) -> list[Instruction]:
-        if now - self._first_raise_at > self.rules.rescue_seconds:
-            self._first_raise_at, self._steps = now, 0
-            self._rescues.append(now)
-        self._steps += 1
-        self._asked = max((self._limit or 0) + memory_bytes, self.written_bytes)
+        self._rescues.raised(now)
+        self._asked = max((self._limit or 0) + memory_bytes, self.agreement.written_bytes)
         if not self.holds:
-            self._ask_by = min(self._ask_by, now + self.rules.leap_seconds)
-            self._grown_at = now
+            self._leap.raised(now)
             return self._write(now)
-        self._under_way_until = now + self.rules.force_seconds
+        self.agreement.begun(now)
         self.phase, self._answer_by = Phase.ASKED, now + self._patience_seconds
-        # From here on what is under way is our own request.
-        self._is_behind = self.is_resizing
-        if self._asked <= self.spec_bytes:
+        if self._asked <= self.agreement.spec_bytes:
             # The spec has it already, and the kubelet is on its way.
             return self._stated(now)
         return [AskApi(self._asked)]
@@ -334,17 +255,15 @@ class SpikeGuard:
         return min(self.rules.answer_seconds, self._kill_seconds / 2)
 
     def _accepted(self, limit_bytes: int, now: float) -> list[Instruction]:
-        self.spec_bytes = limit_bytes
-        self._under_way_until = now + self.rules.force_seconds
+        self.agreement.spec_bytes = limit_bytes
+        self.agreement.asked(now)
         if self.phase is not Phase.ASKED or limit_bytes < self._asked:
             return []
         return self._stated(now)
 
     def _stated(self, now: float) -> list[Instruction]:
         """The spec has the limit: it is written, or left to the node."""
-        # A node that has an earlier size still to put in force would lower what we wrote onto what is in use.
-        is_behind = self.in_force_bytes is not None and self.in_force_bytes < self.written_bytes
-        if not (self.rules.node_raises or self._is_behind or is_behind):
+        if not (self.rules.node_raises or self.agreement.is_node_behind):
             return self._write(now)
         self._left_to_node, self._nudge_at = True, now + self.rules.nudge_seconds
         if not self.rules.node_raises:
@@ -358,7 +277,7 @@ class SpikeGuard:
         A restarted kubelet comes to what changes sooner than to what it finds, so it is asked again before.
         """
         is_taken = self._left_to_node and reading.current_bytes - mark >= _TAKEN * (limit - mark)
-        if now >= self._answer_by or (is_taken and self._is_last_chance(reading, limit, now)):
+        if now >= self._answer_by or (is_taken and is_last_chance(reading, limit, now - self._since)):
             return self._write(now)
         held = self._moved_hold(reading, limit - headroom.gap(limit, fraction=_HARD) if is_taken else mark)
         if self._left_to_node and now >= self._nudge_at and self._asked + MIB <= self.ceiling_bytes:
@@ -366,19 +285,8 @@ class SpikeGuard:
             return [*held, AskApi(self._asked)]
         return held
 
-    def _is_last_chance(self, reading: MemoryReading, limit: int, now: float) -> bool:
-        """Whether waiting is worse than writing.
-
-        Small pages pass the first raise before a restarted kubelet looks at what is in use, and then it lowers nothing.
-        Huge ones sleep next to it.
-        """
-        if not reading.huge_bytes:
-            return True
-        sleeps = now < self._since + SLEEP_SECONDS * _LAST_SHARE
-        return limit - reading.current_bytes < (reading.tasks - sleeps) * BURST_BYTES
-
     def _write(self, now: float) -> list[Instruction]:
-        limit = self.written_bytes = max(self._asked, self.written_bytes)
+        limit = self.agreement.written_bytes = max(self._asked, self.agreement.written_bytes)
         self._asked, self._left_to_node = 0, False
         self.phase, self.reason = Phase.CALM, None
         self._look_soon(now)
