@@ -196,7 +196,9 @@ class Judgement:
             span = found.of(resource)
             by = "" if row is None else self._node_classes.differs(row, resource)
             if span is not None and by:
-                found = found.changed(span, Cap(resource, Reason.DIFFERS_BY_NODE_CLASS, span.target, by))
+                # First, so that what did change the number is still the last that is told.
+                told = Cap(resource, Reason.DIFFERS_BY_NODE_CLASS, span.target, by)
+                found = replace(found, caps=(told, *found.caps))
         return found
 
     def _facts(self, known: Known, target: Workload | None, rivals: tuple[str, ...], is_provided: bool) -> Facts:
@@ -249,7 +251,10 @@ class Judgement:
                         yield f"{name}: {resource} by {speaker.candidate.estimator}"
 
     def _holds(self, target: Workload) -> tuple[Hold, ...]:
-        found = self.holds.get(target, ())
+        """What something else acts on, whichever of its owners that was told to scale."""
+        if not self.holds:
+            return ()
+        found = tuple(hold for owner in self._members.owners(target) for hold in self.holds.get(owner, ()))
         policies = self._members.policies(target.namespace)
         if not found or not policies:
             return found

@@ -94,6 +94,15 @@ class Membership:
         """The workload of a pod, whether or not it is among those known."""
         return chosen(self._sized_as(pod), self._claimed)
 
+    def owners(self, workload: Workload) -> tuple[Workload, ...]:
+        """A workload, and what its pods might be sized as in its place."""
+        pod = next((self._members[key].pod for key in sorted(self._workloads.get(workload, ()))), None)
+        return (workload,) if pod is None else tuple(dict.fromkeys((workload, *self._sized_as(pod))))
+
+    def sized_for(self, workload: Workload) -> set[Workload]:
+        """What pods are sized as that might be sized as this workload."""
+        return {workload, *(self._members[key].workload for key in self._eligible.pods(workload))}
+
     def pods(self, workload: Workload) -> list[Pod]:
         """The pods of a workload, newest first."""
         found = [self._members[key].pod for key in self._workloads.get(workload, ())]

@@ -16,6 +16,7 @@ from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
 from elastipod.pods import ContainerKey, Node, Workload
 from elastipod.quantities import Resources
+from elastipod.reasons import Reason
 from recommender.capping import Hold
 from recommender.claims import Claim
 from recommender.clocks import skewed_nodes
@@ -26,7 +27,7 @@ from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
 from recommender.nodeclasses import NodeClasses
-from recommender.ranges import Capped
+from recommender.ranges import Capped, Resource
 from recommender.recent import RecentUsage
 from recommender.samples import LEEWAY, OomKill, UsageSample
 from recommender.settings import RecommenderSettings
@@ -70,6 +71,8 @@ class Recommendations:
         self._foreign: dict[str, Workload] = {}
         """What acting claims of other recommenders name."""
         self._rivals_of: dict[Workload, set[str]] = {}
+        self.caps: dict[tuple[Resource, Reason], int] = {}
+        """How many recommendations were cut, lifted or withheld, by why."""
         self.clocks: dict[str, float] = {}
         """Nodes whose clocks are off, and how far they are ahead."""
         self._was_confident = np.zeros(0, dtype=bool)
@@ -114,7 +117,8 @@ class Recommendations:
         before, self.judgement.holds = self.judgement.holds, holds
         for workload in before.keys() | holds.keys():
             if before.get(workload) != holds.get(workload):
-                self._mark(self._by_workload.get(workload, ()))
+                for sized in self.members.sized_for(workload):
+                    self._mark(self._by_workload.get(sized, ()))
 
     def set_nodes(self, nodes: Mapping[str, Node], largest: Resources) -> None:
         """The nodes are these now, and the most that one of them has."""
@@ -141,6 +145,8 @@ class Recommendations:
                 self._by_workload.pop(known.claim.target, None)
                 self.estimating.unclaim(known.claim.target)
                 self.members.unclaim(known.claim.target)
+        if known is not None and (claim is None or not is_same or known.claim.uid != claim.uid):
+            self._count_caps(known.containers, ())
         if claim is None:
             self._known.pop(key, None)
             self.settled(key)
@@ -384,7 +390,10 @@ class Recommendations:
     def status(self, key: str, now: float) -> AutoscalerStatus:
         """What the status of a claim should say."""
         known = self._known[key]
-        return self.judgement.status(known, self._rivals(key, known.claim), now)
+        before = known.containers
+        status = self.judgement.status(known, self._rivals(key, known.claim), now)
+        self._count_caps(before, known.containers)
+        return status
 
     def explain(self, workload: Workload, now: float) -> dict[str, Any]:
         """What is known and recommended for a workload, and by which way it came about."""
@@ -403,6 +412,12 @@ class Recommendations:
             "metrics": self.judgement.source_problem or "arriving",
             "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),
         }
+
+    def _count_caps(self, before: Iterable[Capped], now: Iterable[Capped]) -> None:
+        for containers, change in ((before, -1), (now, 1)):
+            for one in containers:
+                for resource, reason in {(why.resource, why.reason) for why in one.caps}:
+                    self.caps[resource, reason] = self.caps.get((resource, reason), 0) + change
 
     def _rivals(self, key: str, claim: Claim) -> tuple[str, ...]:
         """Who else acts on what a claim acts on, whosever it is: then none does."""

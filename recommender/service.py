@@ -101,6 +101,9 @@ class Recommender:
             "resource",
             "estimator",
         )
+        self._caps = metrics.gauge(
+            "recommender_caps", "Recommendations that were cut, lifted or withheld, by why", "resource", "reason"
+        )
         self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
         self._heard_at = clock.monotonic()
         metrics.gauge(
@@ -142,8 +145,8 @@ class Recommender:
         await self._replaying.run(now)
         await self._fitting.run(now)
         self._tell_clocks()
-        self._count(reading, kills)
         await self._write_statuses(dirty, now)
+        self._count(reading, kills)
         await self._saving.save(now)
         await self._saving.collect(now)
         await self.accounting.run(
@@ -387,4 +390,6 @@ class Recommender:
         self._containers.set(len(self.recommendations.history.rows()))
         for labels, count in self.recommendations.estimating.counts().items():
             self._speakers.labels(*labels).set(count)
+        for (resource, reason), count in self.recommendations.caps.items():
+            self._caps.labels(resource, reason).set(count)
         self._oom_kills.inc(kills)

@@ -7,11 +7,18 @@ import pytest
 
 from elastipod.kube.connection import PatchType
 from elastipod.kube.decoding import BadObject
-from elastipod.kube.resources import ELASTIC_POLICIES, HORIZONTAL_POD_AUTOSCALERS, LIMIT_RANGES, RESOURCE_QUOTAS
+from elastipod.kube.resources import (
+    DEPLOYMENTS,
+    ELASTIC_POLICIES,
+    HORIZONTAL_POD_AUTOSCALERS,
+    LIMIT_RANGES,
+    RESOURCE_QUOTAS,
+)
 from elastipod.quantities import parse_memory
 from recommender.capping import Hold
 from recommender.ranges import Resource
 from recommender.scaling import decode_scaler, holds
+from tests import build
 from tests.recommender.world import MI, Json, World
 
 GI = 1024 * MI
@@ -97,10 +104,113 @@ async def test_a_hold_begins_with_its_horizontal_autoscaler() -> None:
         assert (await world.conditions())["RecommendationProvided"] == "False ScaledHorizontally"
 
 
-@pytest.mark.parametrize("other", [scaler(absolute("cpu", "500m")), scaler(utilization("cpu"), target="other")])
-async def test_what_does_not_scale_on_this_utilization_holds_nothing(other: Json) -> None:
+AT_MOST: Json = {"type": "Value", "value": "30"}
+EXTERNAL: Json = {"type": "External", "external": {"metric": {"name": "queue"}, "target": AT_MOST}}
+OF_PODS: Json = {
+    "type": "Pods",
+    "pods": {"metric": {"name": "cpu"}, "target": {"type": "AverageValue", "averageValue": "1"}},
+}
+OF_OBJECT: Json = {
+    "type": "Object",
+    "object": {
+        "metric": {"name": "memory"},
+        "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
+        "target": AT_MOST,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "held"),
+    [
+        ([utilization("cpu")], {"cpu"}),
+        ([utilization("memory")], {"memory"}),
+        ([absolute("cpu", "500m")], set()),
+        ([absolute("memory", "1Gi"), absolute("cpu", "500m")], set()),
+        ([of_container("cpu", "app")], {"cpu"}),
+        ([of_container("cpu", "sidecar")], set()),
+        ([of_container("cpu", "sidecar"), utilization("memory")], {"memory"}),
+        ([of_container("cpu", "sidecar"), of_container("cpu", "app")], {"cpu"}),
+        ([EXTERNAL], set()),
+        ([OF_PODS], set()),
+        ([OF_OBJECT], set()),
+        # As KEDA writes it for a queue and a cpu trigger.
+        ([EXTERNAL, utilization("cpu", 80)], {"cpu"}),
+        ([absolute("cpu", "500m"), utilization("memory")], {"memory"}),
+        # The API server makes it utilization of CPU.
+        ([], {"cpu"}),
+    ],
+    ids=lambda given: (
+        ",".join(
+            f"{one['type']}:{next(iter(one.get(one['type'][0].lower() + one['type'][1:], {}).values()), '')}"
+            for one in given
+        )
+        if isinstance(given, list)
+        else "+".join(sorted(given)) or "nothing"
+    ),
+)
+async def test_only_a_utilization_of_this_container_or_of_all_of_them_holds_a_request(
+    metrics: list[Json], held: set[str]
+) -> None:
     async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(*metrics))
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"cpu", "memory"} - held
+        facts = world.recommender.explain("default/web-a")
+        assert facts is not None
+        told = {one["resource"]: (one["reason"], one["by"]) for one in facts["containers"][0]["caps"]}
+        assert told == dict.fromkeys(held, ("ScaledHorizontally", SCALER))
+        for resource in ("cpu", "memory"):
+            assert (f"app: {resource} ScaledHorizontally ({SCALER})" in await message(world)) == (resource in held)
+            labels = {"resource": resource, "reason": "ScaledHorizontally"}
+            found = world.metrics.registry.get_sample_value("elastipod_recommender_caps", labels)
+            assert (found or 0) == (resource in held)
+
+
+async def test_a_horizontal_autoscaler_of_another_workload_holds_nothing() -> None:
+    async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu"), target="other"))
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"cpu", "memory"}
+
+
+@pytest.mark.parametrize(("sized", "scaled"), [("Deployment", "Kafka"), ("Kafka", "Deployment"), ("Kafka", "Kafka")])
+async def test_what_scales_a_custom_owner_or_what_it_owns_holds_for_whichever_is_sized(sized: str, scaled: str) -> None:
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        uid = await world.deployment()
+        owner = {"metadata": {"ownerReferences": [build.owner_json("Kafka", "web", "k", "kafka.example/v1")]}}
+        body = json.dumps(owner).encode()
+        await world.connection.patch(DEPLOYMENTS, "default", "web", body, patch_type=PatchType.MERGE)
+        await world.pod("web-a", uid, cpu="500m", memory="512Mi")
+        await world.autoscaler(targetRef={"apiVersion": "any/v1", "kind": sized, "name": "web"})
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"cpu", "memory"}
+        other = scaler(utilization("cpu"))
+        other["spec"]["scaleTargetRef"] = {"apiVersion": "any/v1", "kind": scaled, "name": "web"}
         await world.create(HORIZONTAL_POD_AUTOSCALERS, other)
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"memory"}
+        await world.connection.delete(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"cpu", "memory"}
+
+
+async def test_of_two_horizontal_autoscalers_the_hold_lasts_as_long_as_one_of_them_asks_for_it() -> None:
+    async with await started() as world:
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu")))
+        second = scaler(utilization("cpu"))
+        second["metadata"]["name"] = "keda-hpa-web"
+        await world.create(HORIZONTAL_POD_AUTOSCALERS, second)
+        await world.run(cpu=0.2, memory=200 * MI)
+        await world.connection.delete(HORIZONTAL_POD_AUTOSCALERS, "default", "web")
+        await world.run(cpu=0.2, memory=200 * MI)
+        assert set(await world.target()) == {"memory"}
+        assert "app: cpu ScaledHorizontally (HorizontalPodAutoscaler keda-hpa-web)" in await message(world)
+        body = json.dumps({"spec": {"metrics": [absolute("cpu", "500m")]}}).encode()
+        await world.connection.patch(
+            HORIZONTAL_POD_AUTOSCALERS, "default", "keda-hpa-web", body, patch_type=PatchType.MERGE
+        )
         await world.run(cpu=0.2, memory=200 * MI)
         assert set(await world.target()) == {"cpu", "memory"}
 
