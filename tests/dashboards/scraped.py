@@ -18,6 +18,7 @@ from typing import Any, Final
 import yaml
 
 from elastipod.cli.demo.manifests import autoscaler, container, deployment, job
+from elastipod.cli.demo.pace import HURRIED
 from elastipod.cli.running import RunningCluster, Wanted, running_cluster
 from elastipod.clock import SystemClock
 from elastipod.dashboards.boards import files
@@ -31,19 +32,6 @@ Json = dict[str, Any]
 
 LONGEST_SECONDS: Final = 90.0
 _MIB: Final = 1024**2
-# What takes days elsewhere takes seconds here.
-_HURRIED: Final = {
-    "ELASTIPOD_INTERVAL_SECONDS": "1",
-    "ELASTIPOD_METRICS_RESOLUTION_SECONDS": "1",
-    "ELASTIPOD_STATUS_INTERVAL_SECONDS": "1",
-    "ELASTIPOD_ACCOUNTING_INTERVAL_SECONDS": "1",
-    "ELASTIPOD_CONFIDENCE_INTERVAL_SECONDS": "20",
-    "ELASTIPOD_MEMORY_INTERVAL_SECONDS": "10",
-    "ELASTIPOD_HALF_LIFE_SECONDS": "60",
-    "ELASTIPOD_COOL_DOWN_SECONDS": "2",
-    "ELASTIPOD_SETTLED_SECONDS": "3",
-    "ELASTIPOD_MOST_RESIZES_PER_MINUTE": "60",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +115,7 @@ async def _play(place: Path, targets: Path, url: str, wanted: list[str], least_s
         usage_seconds=1.0,
     )
     async with running_cluster(chosen) as cluster:
-        cluster.start_parts(_HURRIED)
+        cluster.start_parts(HURRIED)
         async with _connected(cluster) as connection, asked_webhook(place / "tls", connection) as webhook:
             await _load(connection)
             while (gone := clock.monotonic() - began) < least_seconds or (missing and gone < LONGEST_SECONDS):

@@ -19,6 +19,7 @@ import typer
 from elastipod.cli.demo import acts
 from elastipod.cli.demo.facts import NotSeenError, Observer
 from elastipod.cli.demo.machine import Kernel, Machine, Thought
+from elastipod.cli.demo.pace import HURRIED
 from elastipod.cli.demo.report import write_report
 from elastipod.cli.demo.savings import saved
 from elastipod.cli.demo.story import Story
@@ -38,25 +39,6 @@ _TITLES: Final = {
     "c": "(c) A pod for which there is no room",
     "d": "(d) A resize for which there is no room",
     "e": "(e) What was saved",
-}
-
-# Everything a day long is seconds long here, so that a minute shows what else takes days.
-_HURRIED: Final = {
-    "ELASTIPOD_INTERVAL_SECONDS": "1",
-    "ELASTIPOD_METRICS_RESOLUTION_SECONDS": "1",
-    "ELASTIPOD_STATUS_INTERVAL_SECONDS": "1",
-    "ELASTIPOD_ACCOUNTING_INTERVAL_SECONDS": "1",
-    "ELASTIPOD_CONFIDENCE_INTERVAL_SECONDS": "20",
-    "ELASTIPOD_MEMORY_INTERVAL_SECONDS": "10",
-    "ELASTIPOD_HALF_LIFE_SECONDS": "60",
-    "ELASTIPOD_COOL_DOWN_SECONDS": "2",
-    "ELASTIPOD_STEP_SECONDS": "1",
-    "ELASTIPOD_SETTLED_SECONDS": "3",
-    "ELASTIPOD_PEAK_WINDOW_SECONDS": "5",
-    "ELASTIPOD_MOST_RESIZES_PER_MINUTE": "60",
-    "ELASTIPOD_RETRY_FIRST_SECONDS": "1",
-    "ELASTIPOD_RESTORE_FRACTION": "0.6",
-    "ELASTIPOD_LOG_FORMAT": "text",
 }
 
 
@@ -190,7 +172,7 @@ async def _acts(stage: _Stage, running: RunningCluster, report: Path) -> dict[st
 
     stage.story.heading(_TITLES["a"])
     await act("a", _under("without_elastipod", acts.spike_alone(stage)))
-    running.start_parts(_HURRIED)
+    running.start_parts(HURRIED)
     stage.story.tell("Now elastipod starts: recommender, updater, and on the node actuator and guard.")
     await acts.oversized_service(stage)
     web = await stage.observer.until_running("web")
