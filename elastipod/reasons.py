@@ -36,6 +36,7 @@ class Reason(StrEnum):
     MODE_OFF = "ModeOff", "the policy only recommends"
     MODE_INITIAL = "ModeInitial", "the policy sizes pods only when they are created"
     NO_RECOMMENDATION = "NoRecommendation", "there is no recommendation yet"
+    REQUESTS_UNKNOWN = "RequestsUnknown", "nothing tells what is requested, so a recommendation is compared with nothing"
     LOW_CONFIDENCE = "LowConfidence", "there is too little history to act on"
     COOLING_DOWN = "CoolingDown", "the pod started or was resized a short while ago"
     NOT_OURS = "NotOurs", "another recommender is responsible for the pod"

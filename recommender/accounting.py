@@ -175,7 +175,7 @@ class _Accounts:
 
 def _sums(found: Totals) -> Sums:
     costs = (found.requested, found.used, found.waste, found.lacking, found.applied)
-    return Sums(*(Paid(one.amount, one.per_hour) for one in costs))
+    return Sums(*(None if one is None else Paid(one.amount, one.per_hour) for one in costs))
 
 
 class Seldom(Generic[T]):

@@ -47,6 +47,8 @@ class Surveyed:
     histories: dict[ContainerKey, ContainerHistory] = field(default_factory=dict)
     pods: list[tuple[Pod, Workload]] = field(default_factory=list)
     """Those that are not over, each with its own sizes."""
+    knows_requests: bool = True
+    """Whether anything tells what containers ask for."""
     largest_node: Resources = NOTHING
     problems: list[str] = field(default_factory=list)
 
@@ -91,7 +93,7 @@ def advise(surveyed: Surveyed, settings: RecommenderSettings, now: float) -> lis
         row, has = history.row(key), surveyed.containers[key]
         confidence = 0.0 if row is None else float(estimates.confidence[row])
         is_confident = confidence >= settings.enough_confidence
-        reason, message = _why(has, wants, is_confident=is_confident)
+        reason, message = _why(has, wants, is_confident=is_confident, knows_requests=surveyed.knows_requests)
         found_advice.append(Advice(key, has, wants, confidence, is_confident, reason, message))
     return found_advice
 
@@ -117,7 +119,7 @@ def _with_kill(found: ContainerHistory, has: Sized, settings: RecommenderSetting
     return structs.replace(found, oom=evidence) if proven else found
 
 
-def _why(has: Sized, wants: Capped, *, is_confident: bool) -> tuple[Reason, str]:
+def _why(has: Sized, wants: Capped, *, is_confident: bool, knows_requests: bool) -> tuple[Reason, str]:
     """The reason that weighs most, and a sentence with the amounts it rests on."""
     told: dict[Reason, list[str]] = {}
     for resource in Resource:
@@ -132,6 +134,8 @@ def _why(has: Sized, wants: Capped, *, is_confident: bool) -> tuple[Reason, str]
         return Reason.NOT_RUNNING, "; ".join(["no pod of it lives, so what it asks for is not known", *capped])
     if not is_confident:
         return Reason.LOW_CONFIDENCE, "; ".join([Reason.LOW_CONFIDENCE.explanation, *capped])
+    if not knows_requests:
+        return Reason.REQUESTS_UNKNOWN, "; ".join([Reason.REQUESTS_UNKNOWN.explanation, *capped])
     for reason in (Reason.OUTSIDE_BOUNDS, Reason.DRIFTED, Reason.WITHIN_BOUNDS):
         if reason in told:
             killed = has.is_killed and reason is not Reason.WITHIN_BOUNDS

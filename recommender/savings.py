@@ -163,7 +163,8 @@ class Totals(Struct, frozen=True, gc=False):
     """The sums over accounts of one resource; no number contains another."""
 
     requested: Cost = Cost()
-    used: Cost = Cost()
+    used: Cost | None = None
+    """None where no pod is measured."""
     waste: Cost = Cost()
     lacking: Cost = Cost()
     applied: Cost = Cost()
@@ -238,7 +239,7 @@ def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
         so_far = found[one.resource]
         found[one.resource] = Totals(
             so_far.requested + one.requested,
-            so_far.used if one.used is None else so_far.used + one.used,
+            so_far.used if one.used is None else one.used + (so_far.used or Cost()),
             so_far.waste + one.waste,
             so_far.lacking + one.lacking,
             so_far.applied + one.applied,

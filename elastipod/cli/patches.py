@@ -4,6 +4,7 @@ Owns their form, what becomes of limits, and which rows are worth a patch; the o
 """
 
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Any, Final
 
 import yaml
@@ -21,17 +22,16 @@ _HEAD: Final = (
     "# Pods are made anew when their template changes.\n"
 )
 
-_NOT_KNOWN: Final = (
-    "# Not known: whether pods request as a whole (spec.resources). A patch of such a workload may be refused, or\n"
-    "# change less than it says; with --context it is one that holds.\n"
-)
+_WIDTH: Final = 110
 
 Row = dict[str, Any]
 
 
-def patches(rows: Iterable[Row], *, knows_pods: bool = True) -> Iterator[str]:
-    """YAML documents, a patch for each workload that has something to gain."""
-    yield _HEAD if knows_pods else _HEAD + _NOT_KNOWN
+def patches(rows: Iterable[Row], notes: Iterable[str] = ()) -> Iterator[str]:
+    """YAML documents, a patch for each workload that has something to gain; notes are of all of them."""
+    yield _HEAD
+    for note in notes:
+        yield "".join(f"# {line}\n" for line in wrap(shown(note), _WIDTH))
     by_workload: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         by_workload.setdefault((row["namespace"], row["workload"]), []).append(row)

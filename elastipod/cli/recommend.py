@@ -6,7 +6,7 @@ makes the rows then.
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -76,7 +76,8 @@ def recommend(
             raise typer.Exit(1) from None
         where = None if all_namespaces else namespace
         asked = Asked(prometheus, where, selector, config, kubeconfig, context)
-        _print(survey_rows(asked), output, _SURVEY_COLUMNS, _SURVEY_WIDE, knows_pods=asked.names_cluster)
+        rows, notes = survey_rows(asked)
+        _print(rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE, notes)
         return
 
     async def read() -> Picture:
@@ -94,13 +95,12 @@ def _print(
     output: Listing,
     columns: tuple[str, ...],
     wide: tuple[str, ...],
-    *,
-    knows_pods: bool = True,
+    notes: Sequence[str] = (),
 ) -> None:
     if output is Listing.CSV:
         print_csv(rows)
     elif output is Listing.PATCH:
-        sys.stdout.writelines(patches(rows, knows_pods=knows_pods))
+        sys.stdout.writelines(patches(rows, notes))
     else:
         print_rows(rows, columns, Output(output), wide=wide)
 

@@ -199,6 +199,8 @@ def _print(savings: "Savings", curves: "Sequence[Drawn]", output: Form, file: Pa
         print_facts(facts(savings), Output.JSON)
     elif output is Form.CSV:
         print_csv([flat(one, savings.currency) for one in savings.accounts], FLAT_COLUMNS)
+        for note in savings.notes:
+            typer.echo(f"note: {shown(note)}", err=True)
     elif output is Form.HTML:
         if file is None:
             sys.stdout.write(page_of(savings, curves))

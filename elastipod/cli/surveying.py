@@ -26,6 +26,7 @@ from elastipod.quantities import NOTHING, Resources, format_cpu, show_memory
 from elastipod.settings import SettingsError, load_settings
 from recommender.advising import Advice, Surveyed, advise, totals
 from recommender.ranges import Range
+from recommender.report.surveyed import NO_POD_REQUESTS
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.prometheus.access import access_of
@@ -67,15 +68,21 @@ class Looked:
     """Tells of a pod that no budget lets go; None where not all of the cluster was looked at."""
 
 
-def survey_rows(asked: Asked) -> list[dict[str, Any]]:
-    """A row for each container of each workload. Ends the command where the Prometheus can not be read."""
+def survey_rows(asked: Asked) -> tuple[list[dict[str, Any]], list[str]]:
+    """A row for each container of each workload, and what is not known of all of them.
+
+    Ends the command where the Prometheus can not be read.
+    """
     found = look(asked)
     advice = found.advice
     if sys.stderr.isatty():
         sums = totals(advice)
         typer.echo(f"requested {_amounts(sums['requested'])}, recommended {_amounts(sums['recommended'])}", err=True)
     wholes = _wholes(found.surveyed, advice)
-    return [_row(one, wholes.get(one.key.workload, NOTHING)) for one in advice]
+    for problem in found.surveyed.problems:
+        typer.echo(f"note: {shown(problem)}", err=True)
+    notes = [*found.surveyed.problems, *([] if asked.names_cluster else [NO_POD_REQUESTS])]
+    return [_row(one, wholes.get(one.key.workload, NOTHING)) for one in advice], notes
 
 
 def look(asked: Asked, watch: Watch = unwatched) -> Looked:
@@ -113,8 +120,6 @@ def look(asked: Asked, watch: Watch = unwatched) -> Looked:
     finally:
         client.close()
     advice = advise(surveyed, settings, now)
-    for problem in surveyed.problems:
-        typer.echo(f"note: {shown(problem)}", err=True)
     if found is None:
         return Looked(now, surveyed, advice, [], None)
     return Looked(now, surveyed, advice, found.nodes, found.is_protected)

@@ -15,6 +15,7 @@ from recommender.report.told import NO_SUMS, NUMBERS, Over, Paid, Savings, Told
 from recommender.savings import Direction
 
 UNKNOWN: Final = "-"
+NOT_KNOWN: Final = "not known"
 _SPANS: Final = (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0))
 _UNITS: Final = (("TiB", 1024.0**4), ("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0))
 
@@ -144,7 +145,7 @@ def sum_lines(savings: Savings) -> list[str]:
 
     def line(title: str, name: str) -> str:
         amounts, worth = total(savings, name)
-        return f"{title}: {amounts}, {worth} a month"
+        return f"{title}: {amounts}{f', {worth} a month' if worth else ''}"
 
     held, worth = spare(savings)
     return [
@@ -159,18 +160,20 @@ def sum_lines(savings: Savings) -> list[str]:
 
 
 def total(savings: Savings, name: str) -> tuple[str, str]:
-    """A sum over all accounts: cores and bytes, and money for a month of both."""
-    sums = [(one, getattr(savings.totals.get(one, NO_SUMS), name)) for one in Resource]
-    return " and ".join(amount(one, paid.amount) for one, paid in sums), money(
-        sum(paid.per_hour for _, paid in sums), savings.currency
-    )
+    """A sum over all accounts: cores and bytes, and money for a month of both, where it is known."""
+    sums: dict[Resource, Paid | None] = {one: getattr(savings.totals.get(one, NO_SUMS), name) for one in Resource}
+    known = [paid for paid in sums.values() if paid is not None]
+    if not known:
+        return NOT_KNOWN, ""
+    amounts = (NOT_KNOWN if paid is None else amount(one, paid.amount) for one, paid in sums.items())
+    return " and ".join(amounts), money(sum(paid.per_hour for paid in known), savings.currency)
 
 
 def spare(savings: Savings) -> tuple[str, str]:
     """The nodes that could be given back with what they hold, and money for a month of them."""
     found = savings.realisable
     if found is None:
-        return "not known", ""
+        return NOT_KNOWN, ""
     held = f"{amount(Resource.CPU, found.cores)} and {amount(Resource.MEMORY, found.memory_bytes)}"
     return f"{counted(len(found.nodes), 'node')} with {held}", money(found.per_hour, savings.currency)
 

@@ -112,11 +112,16 @@ def _numbers(savings: Savings) -> str:
     requested, used, lacking = (total(savings, name) for name in ("requested", "used", "lacking"))
     return (
         "<main><h2>Three numbers that are never added up</h2>"
-        f"<div class=numbers>{shown}</div><p>Requested in all: {escape(requested[0])}, {escape(requested[1])} a month. "
-        f"Used now: {escape(used[0])}.</p><section id=lacking><p>Workloads that have too little need "
-        f"{escape(lacking[0])} more, {escape(lacking[1])} a month.</p>"
+        f"<div class=numbers>{shown}</div><p>Requested in all: {escape(_in_all(requested))}. "
+        f"Used now: {escape(used[0])}.</p><section id=lacking><p>What workloads need that have too little: "
+        f"{escape(_in_all(lacking))}.</p>"
         f"<details><summary>How this is counted</summary><p>{_LACKING}</p></details></section>\n"
     )
+
+
+def _in_all(found: tuple[str, str]) -> str:
+    amounts, worth = found
+    return f"{amounts}, {worth} a month" if worth else amounts
 
 
 def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str:

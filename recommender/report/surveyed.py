@@ -13,9 +13,9 @@ from elastipod.quantities import Resources
 from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
 from recommender.realisable import realisable
-from recommender.report.told import Savings, told
-from recommender.report.window import USAGE_WORDS, Window
-from recommender.savings import Advised, Snapshot, accounts
+from recommender.report.told import Savings, sums, told
+from recommender.report.window import Window
+from recommender.savings import Advised, Direction, Snapshot, accounts
 
 NO_NODES: Final = (
     "Which nodes could be given back is not known: that takes every pod of the cluster with what keeps it where it is, "
@@ -54,8 +54,12 @@ def surveyed_savings(
         usage=window.usage(),
     )
     spare = None if is_protected is None else realisable(snapshot, prices, is_protected=is_protected)
-    notes = ([] if nodes else [NO_NODE_PRICES, NO_POD_REQUESTS]) + ([NO_NODES] if spare is None else [])
-    return told(
+    notes = [
+        *surveyed.problems,
+        *([] if nodes else [NO_NODE_PRICES, NO_POD_REQUESTS]),
+        *([NO_NODES] if spare is None else []),
+    ]
+    found = told(
         now,
         prices.currency,
         prices.words,
@@ -65,9 +69,17 @@ def surveyed_savings(
         ],
         spare,
         window_seconds=window.seconds,
-        usage=USAGE_WORDS,
+        usage=window.words,
         notes=notes,
     )
+    return found if surveyed.knows_requests else _without_requests(found)
+
+
+def _without_requests(savings: Savings) -> Savings:
+    """Of what nothing tells nothing is told."""
+    unknown = dict.fromkeys(("before", "requested", "allocated", "limit", "waste", "lacking", "applied"))
+    accounts = [structs.replace(one, direction=Direction.UNKNOWN, **unknown) for one in savings.accounts]
+    return structs.replace(savings, accounts=accounts, totals=sums(accounts))
 
 
 def _advised(one: Advice) -> Advised:

@@ -87,13 +87,13 @@ class Told(Struct, rename="camel", frozen=True):
 
 
 class Sums(Struct, rename="camel", frozen=True):
-    """The sums over accounts of one resource."""
+    """The sums over accounts of one resource; None where there are some, and of none it is known."""
 
-    requested: Paid
-    used: Paid
-    waste: Paid
-    lacking: Paid
-    applied: Paid
+    requested: Paid | None
+    used: Paid | None
+    waste: Paid | None
+    lacking: Paid | None
+    applied: Paid | None
 
 
 NO_SUMS: Final = Sums(*(NO_COST,) * len(Sums.__struct_fields__))
@@ -166,17 +166,20 @@ def within(savings: Savings, namespace: str) -> Savings:
 
 def sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
     """The sums of each resource; no number contains another."""
-    found = dict.fromkeys(Resource, NO_SUMS)
+    of: dict[Resource, list[Told]] = {resource: [] for resource in Resource}
     for one in accounts:
-        so_far = found[one.resource]
-        found[one.resource] = Sums(
-            *(_added(getattr(so_far, name), getattr(one, name)) for name in Sums.__struct_fields__)
-        )
-    return found
+        of[one.resource].append(one)
+    return {
+        resource: Sums(*(_sum([getattr(one, name) for one in those]) for name in Sums.__struct_fields__))
+        for resource, those in of.items()
+    }
 
 
-def _added(one: Paid, other: Paid | None) -> Paid:
-    return one if other is None else Paid(one.amount + other.amount, one.per_hour + other.per_hour)
+def _sum(those: Sequence[Paid | None]) -> Paid | None:
+    known = [one for one in those if one is not None]
+    if those and not known:
+        return None
+    return Paid(sum(one.amount for one in known), sum(one.per_hour for one in known))
 
 
 def _told(account: Account) -> Told:

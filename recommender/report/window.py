@@ -12,20 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elastipod.pods import ContainerKey
+from recommender.estimators.peaks import MINUTE
 from recommender.histogram import CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET, Buckets, Floats, buckets_from
 from recommender.ranges import Resource
 from recommender.savings import Usage
 from recommender.sources.prometheus.grid import Grid, Instance, Wanted
 from recommender.sources.prometheus.planning import Span
 
-USAGE_WORDS: Final = (
-    "mean, p95 and peak are of one container of the workload, over all amounts of all its pods that the Prometheus "
-    "has; the p95 is told at most 5 % too high"
-)
 MOST_POINTS: Final = 192
+_READ_AS: Final = {Resource.CPU: "mean", Resource.MEMORY: "peak"}
 _P95: Final = 0.95
-_NEWEST: Final = 3
-"""An amount of one of the last points is of now."""
+_NOW: Final = 900.0
+"""An amount of the last quarter of an hour is of now, and so is the last one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,31 +56,45 @@ class Window:
     def __init__(self) -> None:
         self.newest: dict[tuple[str, str, str], tuple[float | None, float | None]] = {}
         """Cores and bytes now, by namespace, pod and container; None for what is not known."""
-        self._span: Span | None = None
+        self._spans: dict[Resource, Span] = {}
+        """Each resource may be read at steps of its own."""
         self._sums: dict[tuple[ContainerKey, Resource], _Sum] = {}
 
     @property
     def seconds(self) -> float:
         """How long it is."""
-        return 0.0 if self._span is None else float(self._span.points * self._span.step)
+        return max((float(span.points * span.step) for span in self._spans.values()), default=0.0)
+
+    @property
+    def words(self) -> str:
+        """How usage is counted, for people."""
+        parts = [
+            f"{resource} by its {_READ_AS[resource]} in {span.step / MINUTE:g} minutes"
+            for resource, span in sorted(self._spans.items())
+        ]
+        return (
+            f"mean, p95 and peak are of one container of the workload, over all its pods: {', '.join(parts)}; the p95 "
+            "is told at most 5 % too high"
+        )
 
     def see(self, resource: str, grid: Grid, wanted: Mapping[Instance, Wanted]) -> None:
         """Count what was read of one resource; NaN is not known."""
-        self._span = grid.span
+        self._spans[Resource(resource)] = grid.span
         for instance, row in zip(grid.instances, grid.amounts, strict=True):
             self._count(Resource(resource), wanted[instance].key, instance, row.astype(np.float64))
 
     def usage(self) -> dict[tuple[ContainerKey, Resource], Usage]:
         """What one container of each used."""
-        step = 0 if self._span is None else self._span.step
         return {
-            of: Usage(one.total / one.count, _p95(of[1], one), one.peak, float(one.seen.sum() * step))
+            of: Usage(
+                one.total / one.count, _p95(of[1], one), one.peak, float(one.seen.sum() * self._spans[of[1]].step)
+            )
             for of, one in self._sums.items()
         }
 
     def curve(self, key: ContainerKey, resource: Resource) -> Curve | None:
         """What all pods used together; None where nothing is known."""
-        one, span = self._sums.get((key, resource)), self._span
+        one, span = self._sums.get((key, resource)), self._spans.get(resource)
         if one is None or span is None:
             return None
         stride = -(-span.points // MOST_POINTS)
@@ -111,7 +123,7 @@ class Window:
         self._note_newest(resource, instance, row)
 
     def _note_newest(self, resource: Resource, instance: Instance, row: Floats) -> None:
-        last = row[-_NEWEST:]
+        last = row[-max(int(_NOW // self._spans[resource].step), 1) :]
         last = last[~np.isnan(last)]
         if not len(last):
             return

@@ -101,9 +101,10 @@ def test_where_a_kind_is_not_known_that_stands_beside_the_patch() -> None:
     assert "# Not known: whether app" in Patches(savings(account(is_sidecar=None))).of(WEB)
 
 
-def test_whether_pods_are_known_stands_above_the_patches() -> None:
-    assert "spec.resources" not in "".join(patches([row()]))
-    assert "Not known: whether pods request as a whole" in "".join(patches([row()], knows_pods=False))
+def test_what_is_not_known_of_all_pods_stands_above_the_patches_and_breaks_out_of_no_comment() -> None:
+    text = "".join(patches([row()], ["not known\nkind: Evil " + "word " * 40]))
+    assert "# not known" in text
+    assert all(line.startswith("#") for line in text.partition("---")[0].splitlines())
 
 
 def a_cluster(*metrics: str) -> Fleet:

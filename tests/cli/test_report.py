@@ -158,7 +158,7 @@ def test_with_a_cluster_named_nodes_have_their_prices_and_can_be_given_back(clus
     assert whole.exit_code == part.exit_code == 0, whole.output + part.output
     found = read_savings(whole.stdout.encode())
     assert found.realisable is not None
-    assert not found.notes
+    assert found.notes == ["kube_pod_owner is not there (kube-state-metrics), so pods are matched by name"]
     paid = of(found, Workload("default", "Deployment", "web"), Resource.CPU).requested
     assert (paid.amount, paid.per_hour) == (3.0, pytest.approx(0.3))
     # Where not every pod is seen, a node may hold one that is not.

@@ -81,6 +81,15 @@ def test_usage_over_a_window_has_one_unit() -> None:
     assert cells(account(used=None), "EUR").used == "-"
 
 
+def test_a_sum_of_which_nothing_is_known_is_no_zero() -> None:
+    nothing = savings(account(used=None), account(used=None, resource=Resource.MEMORY))
+    assert nothing.totals[Resource.CPU].used is None
+    assert total(nothing, "used") == ("not known", "")
+    one = savings(account(used=Paid(0.5, 0.1)), account(used=None), account(used=None, resource=Resource.MEMORY))
+    assert total(one, "used") == ("0.500 cores and not known", "73.00 EUR")
+    assert total(savings(), "used") == ("0.000 cores and 0 B", "0.00 EUR")
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
@@ -130,7 +139,7 @@ def test_plain_facts_keep_every_digit_and_name_their_unit() -> None:
 def test_one_namespace_has_sums_of_its_own_and_no_nodes() -> None:
     found = within(savings(account(), account(8.0, namespace="bank")), "bank")
     assert [one.namespace for one in found.accounts] == ["bank"]
-    assert found.totals[Resource.CPU].requested.amount == 8.0
+    assert found.totals[Resource.CPU].requested == found.accounts[0].requested
     assert found.realisable is None
 
 

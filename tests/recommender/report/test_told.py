@@ -14,7 +14,7 @@ from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
 from recommender.realisable import realisable
 from recommender.report.figures import flat
-from recommender.report.told import Savings, read_savings, sums, told, within
+from recommender.report.told import NO_COST, Savings, read_savings, sums, told, within
 from recommender.savings import Usage, accounts, totals
 from tests.recommender.report.build import account, savings
 from tests.recommender.test_savings import APP, GI, TABLE, pod, snapshot
@@ -72,7 +72,11 @@ def test_the_sums_of_what_is_told_are_the_sums_of_what_was_added_up(pods: list[t
     for resource, of in totals(those).items():
         for name in ("requested", "used", "waste", "lacking", "applied"):
             has, is_told = getattr(of, name), getattr(found[resource], name)
-            assert (is_told.amount, is_told.per_hour) == (has.amount, has.per_hour)
+            if name == "used":
+                # None is measured, and of nothing nothing is used.
+                assert (has, is_told) == (None, None if pods else NO_COST)
+            else:
+                assert (is_told.amount, is_told.per_hour) == (has.amount, has.per_hour)
 
 
 def test_what_is_not_known_stays_unknown_on_its_way() -> None:
@@ -87,7 +91,9 @@ def test_of_one_namespace_no_node_is_promised_and_that_is_said() -> None:
     assert found.totals == sums(found.accounts)
     assert any("of the whole cluster" in note for note in found.notes)
     assert not any("nothing is told" in note for note in found.notes)
-    assert found.totals[Resource.CPU].requested.amount == pytest.approx(2.0)
+    requested = found.totals[Resource.CPU].requested
+    assert requested is not None
+    assert requested.amount == pytest.approx(2.0)
 
 
 def test_of_a_namespace_that_is_not_there_it_is_said_that_nothing_is_told() -> None:

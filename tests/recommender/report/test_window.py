@@ -19,7 +19,9 @@ KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
 SPAN = Span(0, 300 * 999, 300)
 
 
-def seen(*rows: list[float], span: Span = SPAN, resource: Resource = Resource.CPU) -> Window:
+def seen(
+    *rows: list[float], span: Span = SPAN, resource: Resource = Resource.CPU, window: Window | None = None
+) -> Window:
     """A window over pods, each with its amounts from the start of the span on."""
     wanted = {Instance("shop", f"web-{number}", "app"): Wanted(KEY, Unknown(0.0)) for number in range(len(rows))}
     grid = Grid(span, Names(), MOST_BYTES, wanted)
@@ -27,7 +29,7 @@ def seen(*rows: list[float], span: Span = SPAN, resource: Resource = Resource.CP
         points = [[span.start + place * span.step, str(value)] for place, value in enumerate(row)]
         labels = {"namespace": "shop", "pod": one.pod, "container": "app"}
         grid.take(Series(labels, values=msgspec.Raw(json.dumps(points).encode())))
-    window = Window()
+    window = window or Window()
     window.see(str(resource), grid, wanted)
     return window
 
@@ -64,6 +66,18 @@ def test_only_what_was_used_in_the_last_quarter_of_an_hour_is_of_now() -> None:
     window = seen([1.0] * 1000, [2.0] * 500)
     assert window.newest == {("shop", "web-0", "app"): (1.0, None)}
     assert window.seconds == 300 * 1000
+
+
+def test_each_resource_has_steps_of_its_own() -> None:
+    window = seen([1.0] * 960, span=Span(0, 300 * 959, 300))
+    hours = seen([5.0] * 80, [5.0] * 80, span=Span(0, 3600 * 79, 3600), resource=Resource.MEMORY, window=window)
+    assert hours is window
+    cpu, memory = (window.curve(KEY, resource) for resource in Resource)
+    assert cpu is not None
+    assert memory is not None
+    assert (set(cpu.values.tolist()), set(memory.values.tolist())) == ({1.0}, {10.0})
+    assert {of: one.seconds for (_, of), one in window.usage().items()} == dict.fromkeys(Resource, window.seconds)
+    assert "cpu by its mean in 5 minutes, memory by its peak in 60 minutes" in window.words
 
 
 def test_what_is_no_amount_is_not_counted() -> None:
