@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Final
 
 from elastipod.quantities import Resources
-from recommender.gauges import Gauge, escaped, labels
+from elastipod.gauges import Gauge, escaped, labels
 from recommender.ranges import Resource
 from recommender.realisable import Realisable
 from recommender.savings import Account, Advised, Cost, Usage

@@ -9,7 +9,7 @@ from typing import Final
 
 from elastipod.pods import Container, Node, Pod
 from elastipod.quantities import Resources
-from recommender.gauges import Gauge, labels
+from elastipod.gauges import Gauge, labels
 from recommender.prices import NodeClass, PriceTable, class_of
 from recommender.ranges import Resource
 from recommender.savings import Snapshot, counts

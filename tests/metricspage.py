@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.parser import text_string_to_metric_families
@@ -28,7 +28,12 @@ from recommender.savings import Advised, Snapshot, Usage, accounts
 from recommender.service import Recommender
 from recommender.settings import RecommenderSettings
 from updater.admission.service import Admission
-from updater.exposition import Exposition
+from updater.attempt import Wanted
+from updater.attempts import ResizeAttempts
+from updater.exposition import fleet_text
+from updater.facts import Urgency
+from updater.fleet import Fleet
+from updater.plan import Resize
 from updater.service import Updater
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "metrics.md"
@@ -79,15 +84,15 @@ def families() -> dict[str, list[Family]]:
     Runs(process, "updater")
     CountedConnection(connection, clock, process)
     Recommender(connection, clock, RecommenderSettings(), metrics=recommender)
-    updater = Updater(connection, clock, metrics=updating)
+    Updater(connection, clock, metrics=updating)
     Admission(connection, clock, metrics=admission)
     Numbers(actuator)
-    shown = Exposition(updater.fleet, updater.attempts, clock).collect()
     return {
         "Every process": process.families,
         "Recommender": recommender.families,
-        "Recommender, while it leads": list(_written()),
-        "Updater": [*updating.families, *(_collected(one) for one in shown)],
+        "Recommender, while it leads": list(_written(_accounts_text())),
+        "Updater": updating.families,
+        "Updater, while it leads": list(_written(_fleet_text())),
         "Admission webhook": admission.families,
         "Actuator": actuator.families,
     }
@@ -104,13 +109,23 @@ def page() -> str:
     return "".join(parts)
 
 
-def _collected(family: Any) -> Family:
-    # The client has no other way to tell a family's labels before there is a series.
-    return Family(family.name, family.type, tuple(family._labelnames), family.documentation)
+def _written(text: bytes) -> Iterator[Family]:
+    """Those that are written as text, each of which has a series in it."""
+    for family in text_string_to_metric_families(text.decode()):
+        yield Family(family.name, family.type, tuple(family.samples[0].labels), family.documentation)
 
 
-def _written() -> Iterator[Family]:
-    """Those that are written as text, of a cluster in which each has a series."""
+def _fleet_text() -> bytes:
+    pod = Pod("shop", "web-0", "uid", node_name="n1")
+    fleet, attempts = Fleet(()), ResizeAttempts()
+    fleet.put_node("n1", Node("n1"))
+    fleet.put_pod(pod.key, pod)
+    resize = Resize(pod.key, pod.uid, {}, {}, Reason.DRIFTED, Urgency.DRIFTED)
+    attempts.handle(Wanted(resize, "n1", 1, fits=False), 0.0)
+    return fleet_text(fleet, attempts, 1.0)
+
+
+def _accounts_text() -> bytes:
     workload, size = Workload("shop", "Deployment", "web"), Resources(1000, 2**30)
     container = Container("app", requests=size, limits=size)
     pod = Pod("shop", "web-0", "uid", node_name="n1", phase="Running", containers=(container,))
@@ -127,5 +142,4 @@ def _written() -> Iterator[Family]:
     text = accounts_text(accounts(snapshot, prices), 0, prices.currency)
     text += realisable_text(Realisable(), prices.currency) + USAGE_WINDOW.only(1.0).encode()
     text += prices_text(snapshot.nodes.values(), prices) + nodes_text(snapshot) + pods_text(snapshot, 1)
-    for family in text_string_to_metric_families(text.decode()):
-        yield Family(family.name, family.type, tuple(family.samples[0].labels), family.documentation)
+    return text

@@ -5,7 +5,6 @@ import sys
 from typing import Final
 
 from elastipod.process import Program, Surroundings, run_process, run_quickly
-from updater.exposition import Exposition
 from updater.service import Updater
 from updater.settings import UpdaterSettings
 
@@ -14,15 +13,16 @@ _OBJECTS_A_COLLECTION: Final = 10_000
 
 
 def _make(around: Surroundings[UpdaterSettings]) -> Updater:
-    updater = Updater(around.connection, around.clock, around.settings, around.metrics)
-    around.metrics.registry.register(Exposition(updater.fleet, updater.attempts, around.clock))
-    return updater
+    return Updater(around.connection, around.clock, around.settings, around.metrics)
 
 
 def main() -> int:
     """Run until told to stop."""
     gc.set_threshold(_OBJECTS_A_COLLECTION)
-    return run_process(Program("updater", UpdaterSettings, _make, elects_leader=True, run=run_quickly))
+    program = Program(
+        "updater", UpdaterSettings, _make, elects_leader=True, more_metrics=Updater.shown, run=run_quickly
+    )
+    return run_process(program)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from updater.attempt import (
 )
 from updater.attempts import ResizeAttempts
 from updater.explaining import explain_pod
+from updater.exposition import fleet_text
 from updater.facts import Facts
 from updater.fleet import Fleet
 from updater.giving import Giving
@@ -302,6 +303,10 @@ class Updater:
         self._waiting.clear()
         for reason, count in counts.items():
             self._waiting.labels(reason=reason).set(count)
+
+    def shown(self) -> bytes:
+        """Nodes, and resizes that wait, for /metrics."""
+        return fleet_text(self.fleet, self.attempts, self._clock.now())
 
     def explain(self, key: str) -> dict[str, Any] | None:
         """What is known, decided and waited for about one pod (`namespace/name`)."""
