@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any
 
 from bench.figures import Figures
+from bench.process import cpu_seconds, rss_bytes
 from elastipod.api import UpdateMode
 from elastipod.owners import Owned
 from elastipod.pods import OwnerReference, Workload
@@ -179,17 +180,6 @@ def started(what: str, core: int, *more: str) -> "tuple[subprocess.Popen[str], i
     return process, int(process.stdout.readline())
 
 
-def memory_mib(process: "subprocess.Popen[str]") -> float:
-    status = Path(f"/proc/{process.pid}/status").read_text("ascii")
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-
-
-def core_seconds(process: "subprocess.Popen[str]") -> float:
-    """What of a core it has used; this hardly depends on what else the machine does."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def p99(spans: list[float]) -> float:
     return spans[int(0.99 * (len(spans) - 1))]
 
@@ -199,7 +189,7 @@ def measure(figures: Figures, seconds: float, workloads: int) -> None:
     asked = [request(number * 97 % workloads) for number in range(int(200 * seconds))]
     floor, port = started("echo", core)
     floors, _ = asyncio.run(at_rate(port, asked, 200.0))
-    floor_used = core_seconds(floor)
+    floor_used = cpu_seconds(floor.pid)
     floors_at_once, floor_answered = asyncio.run(at_rate(port, asked[:1000], float("inf")))
     floor.kill()
     floor.wait()
@@ -207,9 +197,9 @@ def measure(figures: Figures, seconds: float, workloads: int) -> None:
     answer = json.loads(asyncio.run(Client(port).post(asked[0])))
     assert "patch" in answer["response"], answer
     asyncio.run(at_rate(port, asked[:200], 200.0))
-    before, used = memory_mib(webhook), core_seconds(webhook)
+    before, used = rss_bytes(webhook.pid), cpu_seconds(webhook.pid)
     spans, answered = asyncio.run(at_rate(port, asked, 200.0))
-    used = core_seconds(webhook) - used
+    used = cpu_seconds(webhook.pid) - used
     floor_is = "a bare TLS server's"
     what = f"200 new pods a second for {seconds:g} s, {answered} of {len(spans)} sized"
     figures.show(f"{what}: p99", p99(spans), "s", GOAL_P99_SECONDS, floor=p99(floors), of=floor_is)
@@ -219,7 +209,7 @@ def measure(figures: Figures, seconds: float, workloads: int) -> None:
     spans, answered = asyncio.run(at_rate(port, asked[:1000], float("inf")))
     what = f"{len(spans)} at once on connections of their own, {answered} sized (of the floor's {floor_answered}): p99"
     figures.show(what, p99(spans), "s", GOAL_AT_ONCE_SECONDS, floor=p99(floors_at_once), of=floor_is)
-    figures.show("memory added by all this", memory_mib(webhook) - before, "MiB", GOAL_GROWTH_MIB)
+    figures.show("memory added by all this", (rss_bytes(webhook.pid) - before) / MI, "MiB", GOAL_GROWTH_MIB)
     webhook.kill()
     webhook.wait()
 

@@ -10,6 +10,18 @@ _QUIET_SECONDS: Final = 1.0
 _KIB: Final = 1024
 
 
+def cpu_seconds(pid: int) -> float:
+    """What of a core it has used; this hardly depends on what else the machine does."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes(pid: int) -> int:
+    """Its memory."""
+    status = Path(f"/proc/{pid}/status").read_text("ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) * _KIB
+
+
 class Process:
     """A program, its CPU time, and the account that it works as."""
 
@@ -22,12 +34,10 @@ class Process:
             )
 
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.popen.pid)
 
     def rss_bytes(self) -> int:
-        status = Path(f"/proc/{self.popen.pid}/status").read_text()
-        return next(int(line.split()[1]) * _KIB for line in status.splitlines() if line.startswith("VmRSS:"))
+        return rss_bytes(self.popen.pid)
 
     def wait_quiet(self, most_seconds: float = 60.0) -> None:
         """Until it has done nothing to speak of for a while."""

@@ -4,11 +4,8 @@ One configuration for all sources (recommender/replay/ours.py, recommender/estim
 whose name has an even SHA-1 before the others were scored. Runs on the folder that is given, or ELASTIPOD_TRACES.
 """
 
-import json
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from time import process_time
@@ -16,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.playing import Playing
 from bench.qualitypage import page
-from elastipod.clock import SystemClock
 from recommender.estimators.histogram import Estimate, Estimates
 from recommender.estimators.peaks import DAY
 from recommender.histogram import CPU_FIRST_BUCKET, MEMORY_FIRST_BUCKET, Floats, HistogramBank, buckets_from
@@ -43,7 +40,6 @@ MEMORY = ("google2011_jobs", "nezha_k8s_pods")
 JOBS = ("own_genomics_jobs", "synthetic_genomics_jobs")
 PLANNERS = ("vpa", "krr", "reactive", "envelope", "ours", "own_peak")
 PARTS = ("tuning", "scored")
-OUT = Path(__file__).parent.parent / "docs" / "quality.md"
 
 
 def compared(file: Path, resource: Resource) -> list[dict[str, Any]]:
@@ -119,29 +115,16 @@ def _facts(found: jobs.JobsSummary) -> dict[str, Any]:
 def main() -> int:
     """Play everything, two files at a time, and write the page."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("ELASTIPOD_TRACES", ""))
-    missing = [name for name in (*SOURCES, *JOBS) if not (folder / f"{name}.parquet").is_file()]
-    if missing:
-        sys.stderr.write(
-            f"{folder}: there is no {', '.join(f'{name}.parquet' for name in missing)}; "
-            "name the folder with the traces: make quality TRACES=/where/they/are\n"
-        )
+    playing = Playing("quality", folder)
+    if not playing.has_all((*SOURCES, *JOBS)):
         return 2
-    clock = SystemClock()
-    began = clock.now()
-    # A process per task: what one of them needs for a moment is not counted as another's.
-    with ProcessPoolExecutor(max_workers=2, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
+    with playing.players() as pool:
         tasks = [pool.submit(compared, folder / f"{name}.parquet", Resource.CPU) for name in SOURCES]
         tasks += [pool.submit(compared, folder / f"{name}.parquet", Resource.MEMORY) for name in MEMORY]
         jobs_task = pool.submit(played_jobs, [folder / f"{name}.parquet" for name in JOBS])
-        rows = []
-        for task in tasks:
-            rows += task.result()
-            print(f"{rows[-1]['source']} {rows[-1]['resource']} played, {clock.now() - began:.0f} s", flush=True)
+        rows = playing.rows_of(tasks)
         facts = {"series": rows, "jobs": jobs_task.result(), "tick": pool.submit(tick).result()}
-    (OUT.parent.parent / "build").mkdir(exist_ok=True)
-    (OUT.parent.parent / "build" / "quality.json").write_text(json.dumps(facts, indent=1) + "\n")
-    OUT.write_text(page(facts))
-    print(f"wrote docs/quality.md and build/quality.json in {clock.now() - began:.0f} s")
+    playing.write(facts, page(facts))
     return 0
 
 

@@ -5,20 +5,17 @@ recommender/estimators, fixed on the series whose name has an even SHA-1; the ot
 that is given, of which it needs what bench/traces holds, and writes docs/savings.md.
 """
 
-import json
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.playing import Playing
 from bench.quality import MEMORY, SOURCES
 from bench.savingspage import page
 from bench.simulatedruns import simulate
-from elastipod.clock import SystemClock
 from recommender.estimators.candidates import CALM, NO_MORE_KILLS
 from recommender.estimators.runs import ENOUGH_RUNS, EarlierRuns, Usage
 from recommender.histogram import Floats
@@ -36,7 +33,6 @@ from recommender.sources.trace import GIB, read_trace
 PARTS = ("tuning", "scored", "all")
 BUNDLED = ("own_genomics_jobs", "synthetic_genomics_jobs", "nezha_k8s_pods", "crane_pods_cpu", "google2011_jobs")
 """The traces that are part of the project, in bench/traces."""
-OUT = Path(__file__).parent.parent / "docs" / "savings.md"
 
 # Services, in the page's order.
 SERVICES = {
@@ -225,15 +221,10 @@ def main() -> int:
     """Play everything, two files at a time, and write the page."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "traces")
     there = {name for name in (*SERVICES, *JOBS) if (folder / f"{name}.parquet").is_file()}
-    if not there.issuperset(BUNDLED):
-        sys.stderr.write(
-            f"{folder}: there is no {', '.join(f'{name}.parquet' for name in BUNDLED if name not in there)}; "
-            "name the folder with the traces: make savings TRACES=/where/they/are\n"
-        )
+    playing = Playing("savings", folder)
+    if not playing.has_all(BUNDLED):
         return 2
-    clock = SystemClock()
-    began = clock.now()
-    with ProcessPoolExecutor(max_workers=2, max_tasks_per_child=1, mp_context=get_context("spawn")) as pool:
+    with playing.players() as pool:
         files = {
             run.job: folder / f"{name}.parquet" for name in JOBS for run in read_trace(folder / f"{name}.parquet").runs
         }
@@ -241,19 +232,12 @@ def main() -> int:
         jobs_task = pool.submit(whole_jobs, [folder / f"{name}.parquet" for name in JOBS])
         tasks = [pool.submit(services, folder / f"{name}.parquet", Resource.MEMORY) for name in MEMORY if name in there]
         tasks += [pool.submit(services, folder / f"{name}.parquet", Resource.CPU) for name in SERVICES if name in there]
-        rows = []
-        for task in tasks:
-            rows += task.result()
-            print(f"{rows[-1]['source']} {rows[-1]['resource']} played, {clock.now() - began:.0f} s", flush=True)
+        rows = playing.rows_of(tasks)
         jobs = jobs_task.result() + [task.result() for task in simulated]
         left_out = [source for name, source in SERVICES.items() if name not in there]
         rows.sort(key=lambda one: list(SERVICES.values()).index(one["source"]))
         facts = {"services": rows, "jobs": jobs, "left_out": left_out}
-    build = OUT.parent.parent / "build"
-    build.mkdir(exist_ok=True)
-    (build / "savings.json").write_text(json.dumps(facts, indent=1) + "\n")
-    OUT.write_text(page(facts))
-    print(f"wrote docs/savings.md and build/savings.json in {clock.now() - began:.0f} s")
+    playing.write(facts, page(facts))
     return 0
 
 
