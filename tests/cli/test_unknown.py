@@ -58,6 +58,13 @@ def test_what_is_requested_is_not_known_to_whoever_reads_a_table_or_a_page(url: 
         assert "kube_pod_container_resource_requests is not there" in text
 
 
+def test_of_a_namespace_of_which_nothing_is_told_that_is_said(url: str) -> None:
+    said = "no pod of namespace nowhere lives that usage is known of"
+    assert said in run("report", "--prometheus", url, "-n", "nowhere").stdout
+    assert said in run("report", "--prometheus", url, "-n", "nowhere", "-o", "csv").stderr
+    assert said in run("recommend", "--prometheus", url, "-n", "nowhere").stderr
+
+
 def test_a_recommendation_is_compared_with_nothing_and_a_patch_says_so(url: str) -> None:
     [row] = json.loads(run("recommend", "--prometheus", url, "-o", "json").stdout)
     assert row["reason"] == "RequestsUnknown"

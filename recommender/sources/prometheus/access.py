@@ -36,9 +36,12 @@ class PrometheusAccess:
         for name, url in (("url", self.url), ("proxy", self.proxy)):
             if not url and name == "proxy":
                 continue
-            where = urlsplit(url)
-            if where.scheme not in ("http", "https") or not where.hostname:
-                raise ValueError(f"{name}: {url!r} is no address; it is written like http://prometheus.monitoring:9090")
+            if not _is_address(url):
+                # Before an @ stands what nobody else is to read.
+                shown = url.rpartition("@")[2]
+                raise ValueError(
+                    f"{name}: {shown!r} is no address; it is written like http://prometheus.monitoring:9090"
+                )
         if urlsplit(self.url).username is not None:
             raise ValueError("url: holds a user name, which would show in logs; state username and password apart")
         if urlsplit(self.url).query or urlsplit(self.url).fragment:
@@ -78,6 +81,14 @@ class PrometheusAccess:
             # What the environment says of proxies would go before.
             session.trust_env = False
             session.proxies = {"http": self.proxy, "https": self.proxy}
+
+
+def _is_address(url: str) -> bool:
+    try:
+        where = urlsplit(url)
+        return where.scheme in ("http", "https") and bool(where.hostname) and where.port != 0
+    except ValueError:
+        return False
 
 
 def access_of(settings: "RecommenderSettings") -> PrometheusAccess:

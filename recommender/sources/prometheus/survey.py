@@ -4,7 +4,7 @@ Owns which workload each instance is of, and which are looked at: those of which
 runs. What the cluster itself knows better is handed in. Blocks.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -82,15 +82,10 @@ def survey(
     for pod, workload in surveyed.pods:
         for one in pod.sized_containers:
             _count(surveyed, ContainerKey(workload, one.name), one.requests, one.limits)
-    awake = {key.workload for key in surveyed.containers}
-    wanted: dict[Instance, Wanted] = {}
-    for instance, series in instances.items():
-        key = ContainerKey(workloads[instance], instance.container)
-        if key.workload.kind in _SLEEPING and key.workload not in awake:
-            surveyed.containers.setdefault(key, Sized())
-        if key in surveyed.containers:
-            asked = surveyed.containers[key].requests.memory
-            wanted[instance] = Wanted(key, Unknown(now), series=series, request_bytes=asked)
+    if not surveyed.pods:
+        of = f" of namespace {', '.join(where)}" if where else ""
+        surveyed.problems.append(f"no pod{of} lives that usage is known of")
+    wanted = _wanted(surveyed, instances, workloads, now)
     for key, sized in surveyed.containers.items():
         sized.is_sidecar = are_sidecars.get(key)
     for instance in states.killed(settings.history_seconds) & wanted.keys():
@@ -101,6 +96,22 @@ def survey(
         surveyed.histories = loaded.histories
         surveyed.problems += loaded.problems
     return surveyed
+
+
+def _wanted(
+    surveyed: Surveyed, instances: Mapping[Instance, int], workloads: Workloads, now: float
+) -> dict[Instance, Wanted]:
+    """The instances whose usage tells of what lives; what sleeps between two runs is noted besides."""
+    awake = {key.workload for key in surveyed.containers}
+    wanted: dict[Instance, Wanted] = {}
+    for instance, series in instances.items():
+        key = ContainerKey(workloads[instance], instance.container)
+        if key.workload.kind in _SLEEPING and key.workload not in awake:
+            surveyed.containers.setdefault(key, Sized())
+        if key in surveyed.containers:
+            asked = surveyed.containers[key].requests.memory
+            wanted[instance] = Wanted(key, Unknown(now), series=series, request_bytes=asked)
+    return wanted
 
 
 def workloads_of(instances: Iterable[Instance], owners: Owners, cluster: Cluster | None = None) -> Workloads:

@@ -106,6 +106,9 @@ def test_a_server_that_nobody_vouches_for_is_not_asked() -> None:
     ("access", "told"),
     [
         ({"url": "prometheus:9090"}, "url: 'prometheus:9090' is no address"),
+        ({"url": "http://[::1"}, r"url: 'http://\[::1' is no address"),
+        ({"url": "http://prometheus:99999"}, "url: 'http://prometheus:99999' is no address"),
+        ({"url": "ftp://me:secret@prometheus"}, "url: 'prometheus' is no address"),
         ({"url": "http://me:secret@prometheus"}, "url: holds a user name"),
         ({"url": "http://prometheus?x=1"}, "url"),
         ({"url": "file:///etc/passwd"}, "url"),
