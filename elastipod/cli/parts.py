@@ -98,9 +98,7 @@ async def ask_savings(connection: Connection) -> bytes:
         async with asyncio.timeout(_SAVINGS_SECONDS):
             body = await _answer(connection, leader.address, "savings", _MOST_SAVINGS_BYTES)
     except (KubeError, aiohttp.ClientError, TimeoutError, ValueError) as error:
-        raise NoAnswerError(
-            f"the recommender does not answer at {leader.address}: {error or type(error).__name__}"
-        ) from None
+        raise NoAnswerError(f"the recommender does not answer at {leader.address}: {_said(error)}") from None
     if body is None:
         raise NoAnswerError(
             f"the recommender at {leader.address} tells no savings yet: it has just begun, or is older than this"
@@ -124,7 +122,7 @@ async def _ask(connection: Connection, part: RunningPart, key: str) -> dict[str,
             return {"error": f"the {part.name} knows nothing of this pod"}
         return msgspec.json.decode(body, type=dict[str, Any])
     except (KubeError, aiohttp.ClientError, TimeoutError, msgspec.DecodeError, ValueError) as error:
-        return {"error": f"the {part.name} does not answer at {part.address}: {error or type(error).__name__}"}
+        return {"error": f"the {part.name} does not answer at {part.address}: {_said(error)}"}
 
 
 async def _answer(connection: Connection, address: str, path: str, most_bytes: int) -> bytes | None:
@@ -153,6 +151,11 @@ async def _answer(connection: Connection, address: str, path: str, most_bytes: i
             if len(body) > most_bytes:
                 raise ValueError(f"its answer is longer than {most_bytes} bytes")
         return body
+
+
+def _said(error: Exception) -> str:
+    """What it says; a timeout says nothing but its name."""
+    return str(error) or type(error).__name__
 
 
 def _running_part(lease: _Lease) -> RunningPart:
