@@ -282,7 +282,7 @@ def test_what_can_be_empty_can_be_left_empty() -> None:
         ("settings", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "extraEnv", "affinity", "resources")
     )
     webhook = {"namespaceSelector": None, "objectSelector": None}
-    values = {name: {**own, "priorityClassName": None} for name in COMPONENTS}
+    values: dict[str, Any] = {name: {**own, "priorityClassName": None} for name in COMPONENTS}
     values["admission"] |= {"webhook": webhook, "certificate": {"source": "certManager", "issuerRef": None}}
     on = {"enabled": True, "labels": None}
     values |= {"commonLabels": None, "protectedNamespaces": None, "podSecurityContext": None}
