@@ -8,7 +8,7 @@ LOCK := uv pip compile --python-version 3.11 --generate-hashes --no-header --qui
 IMAGES_LOCK := $(LOCK) --python-platform linux --no-annotate --constraints requirements/dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench quality savings vm cluster kubernetes images images-lock docs lock clean
+.PHONY: help setup demo test check bench quality savings pictures vm cluster kubernetes images images-lock docs lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ quality: setup ## the recommender against other systems on recorded usage, into 
 
 savings: setup ## what recorded jobs and services reserve, three ways, into docs/savings.md (TRACES=folder)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.savings $(or $(TRACES),$(firstword $(wildcard traces ../shared/traces) bench/traces))
+
+pictures: setup ## the boards drawn into docs/pictures, in four minutes (needs Prometheus and Chromium)
+	@$(BIN)/python -m tests.dashboards.pictures docs/pictures
 
 vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 (needs qemu; the node also root)
 	@$(BIN)/python -m pytest -m vm tests $(ARGS)

@@ -16,7 +16,6 @@ _NAMED: Final = "{{workload}} {{container}}"
 _PODS: Final = 'cluster=~"$cluster", namespace=~"$namespace", pod=~"($workload)(-.*)?", container!="", container!="POD"'
 _POD: Final = ("cluster", "namespace", "pod", "container")
 _A_MINUTE: Final = "1m"
-_USED: Final = ("usage_mean", "usage_p95", "usage_peak")
 
 
 def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
@@ -33,17 +32,30 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
     )
     yield Panel(
         f"A pod's {what}",
-        "The request of the mean pod; what is recommended for one: target and bounds, and the target before anything "
-        "capped it; and what one used over elastipod_usage_window_seconds. A request outside the bounds is worth a "
-        "resize.",
+        "The request of the mean pod, and what is recommended for one: target and bounds, and the target before "
+        "anything capped it. A request outside the bounds is worth a resize.",
         unit,
         (
             Query(_a_pod("requests", where), f"{_NAMED}: request"),
             *(
                 Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric.replace('_', ' ')}")
-                for metric in ("target", "lower_bound", "upper_bound", "uncapped_target", *_USED)
+                for metric in ("target", "lower_bound", "upper_bound", "uncapped_target")
             ),
         ),
+    )
+    yield Panel(
+        f"What a pod used of its {what}",
+        "What the container of one pod used in the mean, up to its p95 and at most, over the time that "
+        "elastipod_usage_window_seconds tells of at each moment, beside the request of the mean pod and the target.",
+        unit,
+        (
+            Query(_a_pod("requests", where), f"{_NAMED}: request"),
+            *(
+                Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric.replace('usage_', '')}")
+                for metric in ("target", "usage_mean", "usage_p95", "usage_peak")
+            ),
+        ),
+        width=8,
     )
     yield Panel(
         f"What caps the {what} target",
@@ -51,6 +63,7 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
         unit,
         (Query(once("elastipod_workload_capped", where, (*BY_ACCOUNT, "reason", "by"))),),
         Kind.TABLE,
+        width=8,
     )
     yield Panel(
         f"Recommended {what} above and below what is reserved",
@@ -60,6 +73,7 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
         tuple(
             Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric}") for metric in ("waste", "lacking")
         ),
+        width=8,
     )
 
 

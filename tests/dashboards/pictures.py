@@ -1,6 +1,6 @@
 """Pictures of the boards, drawn in a browser from what a Prometheus scraped of an elastipod at work.
 
-python -m tests.dashboards.pictures FOLDER UPLOT      (UPLOT: what `npm pack uplot` unpacks to; uPlot is MIT-licensed)
+python -m tests.dashboards.pictures FOLDER      (`make pictures`; needs Prometheus and Chromium)
 
 Owns drawing a board's own JSON: its queries, its places, its units. It is no Grafana, and shows what one would show.
 """
@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from elastipod.dashboards.boards import BOARDS
 from elastipod.dashboards.grafana import dashboard
-from tests.browser import browsing
+from tests.browser import browsing, why_no_browser
 from tests.dashboards.asked import asked
 from tests.dashboards.scraped import Scraped, scraped
+from tests.recommender.prometheus.server import why_no_prometheus
 
 Json = dict[str, Any]
 
@@ -32,34 +33,35 @@ _CHOSEN: Final = {"elastipod-workload": {"workload": "(wide|leaping)"}}
 
 def main() -> int:
     """Draw them all."""
-    folder, uplot = Path(sys.argv[1]), Path(sys.argv[2]) / "dist"
+    if lacks := [why for why in (why_no_prometheus(), why_no_browser()) if why]:
+        print(f"no pictures: {'; '.join(lacks)}", file=sys.stderr)
+        return 1
+    folder = Path(sys.argv[1])
     with (
         tempfile.TemporaryDirectory(prefix="pictures-") as place,
         scraped(Path(place), [], least_seconds=_SECONDS) as found,
     ):
-        pages = {one.name: _page(dashboard(one), found, uplot) for one in BOARDS}
+        pages = {one.name: _drawn(dashboard(one), found) for one in BOARDS}
     folder.mkdir(exist_ok=True)
-    asyncio.run(_draw(folder, pages))
+    asyncio.run(draw(folder, pages))
     return 0
 
 
-def _page(board: Json, prometheus: Scraped, uplot: Path) -> str:
+def _drawn(board: Json, prometheus: Scraped) -> str:
     chosen = _CHOSEN.get(board["uid"], {})
     marks = [
-        (at, one["iconColor"].replace("dark-", "dark"))
+        [at, one["iconColor"].replace("dark-", "dark")]
         for one in board["annotations"]["list"]
         for series in prometheus.curves(asked(one["expr"], **chosen))
         for at in _begins([at for at, _ in series["values"]])
     ]
-    data = {"panels": [_panel(one, prometheus, chosen) for one in board["panels"]], "marks": marks}
-    page = _PAGE.read_text("utf-8")
-    for place, text in (
-        ("/*uplot.css*/", (uplot / "uPlot.min.css").read_text("utf-8")),
-        ("/*uplot.js*/", (uplot / "uPlot.iife.min.js").read_text("utf-8")),
-        ("/*data*/", json.dumps(data).replace("</", "<\\/")),
-    ):
-        page = page.replace(place, text)
-    return page
+    return page([_panel(one, prometheus, chosen) for one in board["panels"]], marks)
+
+
+def page(panels: list[Json], marks: list[Any]) -> str:
+    """The page that draws panels; a mark is a time and a colour."""
+    data = json.dumps({"panels": panels, "marks": marks}).replace("</", "<\\/")
+    return _PAGE.read_text("utf-8").replace("/*data*/", data)
 
 
 def _panel(panel: Json, prometheus: Scraped, chosen: dict[str, str]) -> Json:
@@ -103,7 +105,8 @@ def _begins(times: list[float]) -> Iterator[float]:
         before = at
 
 
-async def _draw(folder: Path, pages: dict[str, str]) -> None:
+async def draw(folder: Path, pages: dict[str, str]) -> None:
+    """A picture of each page."""
     async with browsing() as browser:
         for name, page in pages.items():
             file = folder / f"{name}.html"
