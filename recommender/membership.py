@@ -5,7 +5,7 @@ is by ownerReferences; labels never decide it. Above Kubernetes' own controllers
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,13 +223,14 @@ class Membership:
             for key in self._pods_under(new.uid, 8):
                 self.set_pod(key, self._members[key].pod)
 
-    def set_policies(self, namespace: str, policies: tuple[ElasticPolicy, ...]) -> None:
-        """The ElasticPolicies of a namespace are these now."""
-        if policies:
-            self._policies[namespace] = policies
-        else:
-            self._policies.pop(namespace, None)
-        for key in [key for key, member in self._members.items() if member.pod.namespace == namespace]:
+    def set_policies(self, changed: Mapping[str, tuple[ElasticPolicy, ...]]) -> None:
+        """The ElasticPolicies of these namespaces are these now."""
+        for namespace, policies in changed.items():
+            if policies:
+                self._policies[namespace] = policies
+            else:
+                self._policies.pop(namespace, None)
+        for key in [key for key, member in self._members.items() if member.pod.namespace in changed]:
             self.set_pod(key, self._members[key].pod)
 
     def policies(self, namespace: str) -> tuple[ElasticPolicy, ...]:

@@ -101,16 +101,18 @@ class Recommendations:
         """The keys of the claims on a workload."""
         return sorted(self._by_workload.get(workload, ()))
 
-    def set_limits(self, namespace: str, ranges: tuple[LimitRange, ...], quotas: tuple[Quota, ...]) -> None:
-        """The LimitRanges and ResourceQuotas of a namespace are these now."""
-        self.judgement.limit_ranges[namespace] = ranges
-        self.judgement.quotas[namespace] = quotas
-        self._mark(key for key, known in self._known.items() if known.claim.namespace == namespace)
+    def set_limits(self, ranges: Mapping[str, tuple[LimitRange, ...]], quotas: Mapping[str, tuple[Quota, ...]]) -> None:
+        """The LimitRanges and ResourceQuotas of these namespaces are these now."""
+        self.judgement.limit_ranges.update(ranges)
+        self.judgement.quotas.update(quotas)
+        self._mark(
+            key for key, known in self._known.items() if known.claim.namespace in (ranges.keys() | quotas.keys())
+        )
 
-    def set_policies(self, namespace: str, policies: tuple[ElasticPolicy, ...]) -> None:
-        """The ElasticPolicies of a namespace are these now."""
-        self.members.set_policies(namespace, policies)
-        self._mark(key for key, known in self._known.items() if known.claim.namespace == namespace)
+    def set_policies(self, changed: Mapping[str, tuple[ElasticPolicy, ...]]) -> None:
+        """The ElasticPolicies of these namespaces are these now."""
+        self.members.set_policies(changed)
+        self._mark(key for key, known in self._known.items() if known.claim.namespace in changed)
 
     def set_holds(self, holds: dict[Workload, tuple[Hold, ...]]) -> None:
         """What is left alone is this now."""
@@ -355,17 +357,18 @@ class Recommendations:
         gone = []
         for key, row in self.history.rows():
             heard_at = self.history.last_heard_at(row)
+            if heard_at is not None and now - heard_at <= self._settings.history_seconds:
+                continue
             is_claimed = key.workload in self._by_workload
             if is_claimed and any(pod.container(key.container) for pod in self.members.pods(key.workload)):
                 continue
-            if heard_at is None or now - heard_at > self._settings.history_seconds:
-                self.history.forget(key)
-                self._published.forget(row)
-                self.estimating.let_go(row)
-                self.node_classes.forget(row)
-                self.recent.clear(row)
-                self.dropping.clear(row)
-                gone.append(key)
+            self.history.forget(key)
+            self._published.forget(row)
+            self.estimating.let_go(row)
+            self.node_classes.forget(row)
+            self.recent.clear(row)
+            self.dropping.clear(row)
+            gone.append(key)
         return gone
 
     def settled(self, key: str) -> None:

@@ -23,6 +23,7 @@ from recommender.recommending import Recommendations
 from recommender.settings import RecommenderSettings
 from recommender.status import Published
 from recommender.store import CheckpointStore
+from recommender.turns import IN_ONE_GO
 from recommender.writing import Write, write_all
 
 log = get_logger(__name__)
@@ -123,18 +124,20 @@ class Saving:
         self._note_saved(rows)
         unloaded = known.unloaded_keys()
         writes: list[Write] = []
-        for row, history in known.export(rows.tolist()).items():
-            key = known.history.key(row)
-            if key is None:
-                continue
-            self._due.discard(key)
-            if history.last_sample_at is None and not history.oom.kills:
-                continue
-            for holder in known.claims_of(key.workload):
-                claim = known.claim(holder)
-                if claim is not None and holder not in unloaded:
-                    writes.append(partial(self._save, key, claim, history, now))
-        await write_all(writes, self._settings.most_writes_at_once)
+        for some in np.array_split(rows, len(rows) // IN_ONE_GO + 1):
+            for row, history in known.export(some.tolist()).items():
+                key = known.history.key(row)
+                if key is None:
+                    continue
+                self._due.discard(key)
+                if history.last_sample_at is None and not history.oom.kills:
+                    continue
+                for holder in known.claims_of(key.workload):
+                    claim = known.claim(holder)
+                    if claim is not None and holder not in unloaded:
+                        writes.append(partial(self._save, key, claim, history, now))
+            await write_all(writes, self._settings.most_writes_at_once)
+            writes.clear()
 
     def _note_saved(self, rows: Ints) -> None:
         """What is saved of these rows recommends what is recommended now."""

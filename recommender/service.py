@@ -32,6 +32,7 @@ from recommender.sources.past import HistorySource
 from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.timeline import Timeline
+from recommender.turns import IN_ONE_GO, in_turns
 from recommender.watching import Watches
 from recommender.writing import Write, write_all
 
@@ -128,11 +129,11 @@ class Recommender:
             # The first runs come before the first lists; the watches wake us when there is something.
             return
         now = self._timeline.now()
-        self._take_changes()
+        await self._take_changes()
         loaded = await self._load(now)
-        kills = self._take_pods(loaded, now)
+        kills = await self._take_pods(loaded, now)
         if self._fetching is not None:
-            self._take_past(self._fetching, loaded, now)
+            await self._take_past(self._fetching, loaded, now)
         reading = await self._read_usage()
         known = self.recommendations
 
@@ -176,29 +177,29 @@ class Recommender:
 
     # One run, step by step.
 
-    def _take_changes(self) -> None:
+    async def _take_changes(self) -> None:
         """Owners, claims, LimitRanges, quotas, horizontal autoscalers and nodes as they are now."""
         known, watches = self.recommendations, self._watches
         owners, watches.owners = watches.owners, []
-        for old, new in owners:
+        async for old, new in in_turns(owners):
             known.members.set_owned(old, new)
         claims, watches.claims = watches.claims, {}
-        for key, claim in claims.items():
+        urgent, watches.urgent = watches.urgent, set()
+        async for key, claim in in_turns(claims.items()):
             is_ours = claim is not None and claim.recommender in self._settings.recommender_names
             known.set_claim(key, claim if is_ours else None)
             known.set_foreign(key, None if is_ours else claim)
             if not is_ours:
                 self._urgent.discard(key)
                 self._written_at.pop(key, None)
-            elif key in watches.urgent:
+            elif key in urgent:
                 self._urgent.add(key)
-        watches.urgent = set()
         namespaces, watches.namespaces = watches.namespaces, set()
-        for namespace in namespaces:
-            known.set_limits(namespace, watches.limit_ranges(namespace), watches.quotas(namespace))
+        if namespaces:
+            known.set_limits(watches.limit_ranges(namespaces), watches.quotas(namespaces))
         policies, watches.policies = watches.policies, set()
-        for namespace in policies:
-            known.set_policies(namespace, watches.policies_of(namespace))
+        if policies:
+            known.set_policies(watches.policies_of(policies))
         if watches.scalers_changed:
             watches.scalers_changed = False
             known.set_holds(watches.holds())
@@ -219,6 +220,8 @@ class Recommender:
                     if claim.target is not None:
                         self._saving.loaded(claim.target, saved.histories)
                     loaded.append(claim)
+                    if len(loaded) % IN_ONE_GO == 0:
+                        await asyncio.sleep(0)
         except KubeError as error:
             waiting = self.recommendations.unloaded_keys()
             log.warning("saved history can not be read, so the claims wait", claims=len(waiting), error=str(error))
@@ -226,16 +229,16 @@ class Recommender:
             self._failed.set()
         return loaded
 
-    def _take_pods(self, loaded: list[Claim], now: float) -> int:
+    async def _take_pods(self, loaded: list[Claim], now: float) -> int:
         """Kills first, while what their pods had used is still at hand; then the pods as they are now. New kills."""
         known = self.recommendations
         told, self._watches.kills = self._watches.kills, []
         kills = [kill for old, new in told for kill in oom_kills(old, new, known.members.resolve(new), now)]
         counted = self._learn_kills(kills, now)
         changed, self._watches.pods = self._watches.pods, {}
-        for key, pod in changed.items():
+        async for key, pod in in_turns(changed.items()):
             known.members.set_pod(key, pod)
-        for claim in loaded:
+        async for claim in in_turns(loaded):
             if claim.target is not None:
                 before_us = [
                     kill for pod in known.members.pods(claim.target) for kill in oom_kills(None, pod, claim.target, now)
@@ -245,12 +248,12 @@ class Recommender:
             known.history.settle()
         return counted
 
-    def _take_past(self, fetching: Fetching, loaded: list[Claim], now: float) -> None:
+    async def _take_past(self, fetching: Fetching, loaded: list[Claim], now: float) -> None:
         """Ask for past usage that nothing is known of, and count what came."""
         known, judgement = self.recommendations, self.recommendations.judgement
         told = judgement.fetching_problem if judgement.fetching else ""
         self._unasked.update(one.target for one in loaded if one.target and not fetching.knows(one.target))
-        for target in sorted(self._unasked):
+        async for target in in_turns(sorted(self._unasked)):
             request = known.past_wanted(target, now)
             if not known.claims_of(target):
                 self._unasked.discard(target)
@@ -263,7 +266,7 @@ class Recommender:
         found, fetching.found = fetching.found, {}
         steps, fetching.steps = fetching.steps, {}
         self._replaying.want(steps)
-        for key, history in found.items():
+        async for key, history in in_turns(found.items()):
             known.fill(key, history)
         self._saving.want(found)
         settled, fetching.settled = fetching.settled & judgement.fetching, set()
@@ -322,7 +325,7 @@ class Recommender:
     async def _write_statuses(self, dirty: set[str], now: float) -> None:
         writes: list[Write] = []
         self._waiting = {key: self._waiting.get(key, now) for key in dirty}
-        for key in sorted(dirty):
+        async for key in in_turns(sorted(dirty)):
             claim = self.recommendations.claim(key)
             if claim is None:
                 continue

@@ -4,7 +4,7 @@ Owns the reflectors and the queues between their callbacks and the next run. Dec
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeVar
 
 from elastipod.api import ElasticPolicy
@@ -112,17 +112,17 @@ class Watches:
         caps_known &= self._policies.synced or not self._policies.is_served
         return needed and (caps_known or self._clock.monotonic() - self._started_at > _PATIENCE_SECONDS)
 
-    def limit_ranges(self, namespace: str) -> tuple[LimitRange, ...]:
-        """The LimitRanges of a namespace."""
-        return tuple(one for one in self._limit_ranges.items.values() if one.namespace == namespace)
+    def limit_ranges(self, namespaces: Collection[str]) -> dict[str, tuple[LimitRange, ...]]:
+        """The LimitRanges of each of these namespaces."""
+        return _of_each(namespaces, self._limit_ranges.items.values(), lambda one: one.namespace)
 
-    def quotas(self, namespace: str) -> tuple[Quota, ...]:
-        """The ResourceQuotas of a namespace."""
-        return tuple(one for one in self._quotas.items.values() if one.namespace == namespace)
+    def quotas(self, namespaces: Collection[str]) -> dict[str, tuple[Quota, ...]]:
+        """The ResourceQuotas of each of these namespaces."""
+        return _of_each(namespaces, self._quotas.items.values(), lambda one: one.namespace)
 
-    def policies_of(self, namespace: str) -> tuple[ElasticPolicy, ...]:
-        """The ElasticPolicies of a namespace."""
-        return tuple(one for one in self._policies.items.values() if one.metadata.namespace == namespace)
+    def policies_of(self, namespaces: Collection[str]) -> dict[str, tuple[ElasticPolicy, ...]]:
+        """The ElasticPolicies of each of these namespaces."""
+        return _of_each(namespaces, self._policies.items.values(), lambda one: one.metadata.namespace)
 
     def holds(self) -> dict[Workload, tuple[Hold, ...]]:
         """What is left alone for HorizontalPodAutoscalers, by what they scale."""
@@ -190,3 +190,13 @@ class Watches:
     def _on_node(self, _: str, old: Node | None, new: Node | None) -> None:
         if old is None or new is None or old.allocatable != new.allocatable:
             self.nodes_changed = True
+
+
+def _of_each(
+    namespaces: Collection[str], items: Iterable[T], namespace_of: Callable[[T], str]
+) -> dict[str, tuple[T, ...]]:
+    found: dict[str, list[T]] = {one: [] for one in namespaces}
+    for item in items:
+        if (namespace := namespace_of(item)) in found:
+            found[namespace].append(item)
+    return {namespace: tuple(those) for namespace, those in found.items()}

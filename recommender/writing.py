@@ -11,10 +11,10 @@ Write = Callable[[], Awaitable[None]]
 
 async def write_all(writes: Iterable[Write], at_once: int) -> None:
     """Do all of them; one whose turn does not come before we are stopped never begins."""
-    places = asyncio.Semaphore(at_once)
+    waiting = iter(writes)
 
-    async def one(write: Write) -> None:
-        async with places:
+    async def work() -> None:
+        for write in waiting:
             await write()
 
-    await asyncio.gather(*(one(write) for write in writes))
+    await asyncio.gather(*(work() for _ in range(at_once)))

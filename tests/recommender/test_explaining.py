@@ -53,7 +53,7 @@ def learned(kind: str) -> tuple[Recommendations, Workload]:
         owner = OwnerReference(kind, "it", "top")
     if kind == GROUP_KIND:
         selecting = ElasticPolicySpec(selector=WorkloadSelector(match_labels={"app": "it"}))
-        known.set_policies("ns", (ElasticPolicy(metadata=ObjectMeta(name="it", namespace="ns"), spec=selecting),))
+        known.set_policies({"ns": (ElasticPolicy(metadata=ObjectMeta(name="it", namespace="ns"), spec=selecting),)})
     shown = (Container("app", requests=Resources(100, 64 * MI), is_running=True),)
     labels = {"app": "it"}
     pod = Pod("ns", "it-x", "u-x", phase="Running", owner=owner, created_at=START, containers=shown, labels=labels)

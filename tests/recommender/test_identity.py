@@ -229,7 +229,7 @@ ALIGN = ElasticPolicy(
 def test_pods_that_no_controller_outlasts_are_advised_as_the_group_a_policy_selects_r43() -> None:
     group = Workload("ns", "ElasticPolicy", "align")
     known = claimed(group)
-    known.set_policies("ns", (ALIGN,))
+    known.set_policies({"ns": (ALIGN,)})
     for number in range(200):
         known.members.set_pod(f"ns/wf-{number}", step(number))
     known.members.set_pod("ns/wf-200", step(200, template="sort"))
@@ -248,21 +248,21 @@ def test_a_group_is_followed_when_its_policy_comes_changes_and_goes_r43() -> Non
     known = claimed(group)
     known.members.set_pod("ns/wf-0", step(0))
     assert not known.members.exists(group)
-    known.set_policies("ns", (ALIGN,))
+    known.set_policies({"ns": (ALIGN,)})
     assert known.members.exists(group)
     assert known.members.workload("ns/wf-0") == group
     other = WorkloadSelector(match_labels={"template": "sort"})
-    known.set_policies("ns", (structs.replace(ALIGN, spec=ElasticPolicySpec(selector=other)),))
+    known.set_policies({"ns": (structs.replace(ALIGN, spec=ElasticPolicySpec(selector=other)),)})
     assert known.members.workload("ns/wf-0") == Workload("ns", "Workflow", "wf-0")
-    known.set_policies("ns", (ALIGN,))
-    known.set_policies("ns", ())
+    known.set_policies({"ns": (ALIGN,)})
+    known.set_policies({"ns": ()})
     assert known.members.workload("ns/wf-0") == Workload("ns", "Workflow", "wf-0")
 
 
 def test_a_controller_that_is_named_itself_counts_before_a_group_r43() -> None:
     own = Workload("ns", "Workflow", "wf-0")
     known = claimed(Workload("ns", "ElasticPolicy", "align"), own)
-    known.set_policies("ns", (ALIGN,))
+    known.set_policies({"ns": (ALIGN,)})
     for number in range(2):
         known.members.set_pod(f"ns/wf-{number}", step(number))
     assert known.members.workload("ns/wf-0") == own

@@ -57,7 +57,7 @@ class Nights:
         known = Recommendations(RecommenderSettings())
         claim = Claim("ns", "vpa", "u", 1, "elastipod", NIGHTLY, mode=UpdateMode.IN_PLACE_OR_RECREATE)
         known.set_claim(claim.key, claim)
-        known.set_policies("ns", self.policies)
+        known.set_policies({"ns": self.policies})
         known.loaded(claim.key, histories, {})
         return known
 
