@@ -108,7 +108,7 @@ def test_updater_and_recommender_never_differ_about_a_pod(told: list[Any]) -> No
                 if how is not None:
                     policies[what] = POLICIES[what][how]
                 fleet.put_policy(what, policies.get(what))
-                members.set_policies("ns", tuple(policies[key] for key in sorted(policies)))
+                members.set_policies({"ns": tuple(policies[key] for key in sorted(policies))})
     for name in REFERENCES:
         assert fleet.workload(f"ns/{name}") == members.workload(f"ns/{name}")
     for target in TARGETS:
