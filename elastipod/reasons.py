@@ -36,7 +36,10 @@ class Reason(StrEnum):
     MODE_OFF = "ModeOff", "the policy only recommends"
     MODE_INITIAL = "ModeInitial", "the policy sizes pods only when they are created"
     NO_RECOMMENDATION = "NoRecommendation", "there is no recommendation yet"
-    REQUESTS_UNKNOWN = "RequestsUnknown", "nothing tells what is requested, so a recommendation is compared with nothing"
+    REQUESTS_UNKNOWN = (
+        "RequestsUnknown",
+        "nothing tells what is requested, so a recommendation is compared with nothing",
+    )
     LOW_CONFIDENCE = "LowConfidence", "there is too little history to act on"
     COOLING_DOWN = "CoolingDown", "the pod started or was resized a short while ago"
     NOT_OURS = "NotOurs", "another recommender is responsible for the pod"
@@ -74,7 +77,7 @@ class Reason(StrEnum):
     FOLLOWS_LIMIT = "FollowsLimit", "memory follows the limit it is given and nothing was killed, so it gets no more"
     DIFFERS_BY_NODE_CLASS = (
         "DiffersByNodeClass",
-        "what its pods use differs with the size of their node and all get one size; a DaemonSet for each gets one each",
+        "what its pods use differs with the size of the node and all get one size; a DaemonSet for each gets one each",
     )
     TOO_SHORT_TO_SEE = "TooShortToSee", "its runs are over before their usage is seen, so nothing is lowered"
     SCALED_HORIZONTALLY = (

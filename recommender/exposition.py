@@ -10,8 +10,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Final
 
-from elastipod.quantities import Resources
 from elastipod.gauges import Gauge, escaped, labels
+from elastipod.quantities import Resources
 from recommender.ranges import Resource
 from recommender.realisable import Realisable
 from recommender.savings import Account, Advised, Cost, Usage

@@ -7,9 +7,9 @@ series behind.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from elastipod.gauges import Gauge, labels
 from elastipod.pods import Container, Node, Pod
 from elastipod.quantities import Resources
-from elastipod.gauges import Gauge, labels
 from recommender.prices import NodeClass, PriceTable, class_of
 from recommender.ranges import Resource
 from recommender.savings import Snapshot, counts
