@@ -128,14 +128,18 @@ def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str
     places: dict[Workload, int | None] = {}
     texts: list[str] = []
     rows: list[str] = []
-    spent_on_rows = spent_on_patches = 0
+    spent_on_rows = spent_on_patches = left_out = 0
     for one in largest_first(savings):
-        if one.owner not in places and spent_on_patches < _MOST_OF_PATCHES:
+        if one.owner not in places:
             text = patch(one.owner)
-            places[one.owner] = len(texts) if text else None
-            if text:
-                texts.append(_patch(len(texts), one.owner, text))
-                spent_on_patches += len(texts[-1].encode())
+            shown = _patch(len(texts), one.owner, text) if text else ""
+            is_shown = bool(shown) and spent_on_patches + len(shown.encode()) <= _MOST_OF_PATCHES
+            places[one.owner] = len(texts) if is_shown else None
+            if is_shown:
+                texts.append(shown)
+                spent_on_patches += len(shown.encode())
+            else:
+                left_out += bool(shown)
         row = _row(cells(one, savings.currency), places.get(one.owner))
         spent_on_rows += len(row.encode())
         if spent_on_rows > _MOST_OF_ROWS:
@@ -150,9 +154,9 @@ def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str
             "are of all.</p>"
         )
     more = ""
-    if spent_on_patches >= _MOST_OF_PATCHES:
-        more = "<p>Others have one too: <code>elastipod recommend -o patch</code> makes all.</p>"
-    shown = "".join(texts) or "<p>There is none to make.</p>"
+    if left_out or len(rows) < there_are:
+        more = "<p>Others may have one too: <code>elastipod recommend -o patch</code> makes all.</p>"
+    all_texts = "".join(texts) or ("" if more else "<p>There is none to make.</p>")
     used = "mean / p95 / peak of one container" if savings.window_seconds else "by all pods"
     heads = "".join(
         f"<th scope=col data-name={name}{f' class={kind}' if kind else ''}>{title}</th>"
@@ -169,7 +173,7 @@ def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str
         f"{_reasons(savings)}\n<h2>Manifest patches</h2><p class=soft>One for each workload that is worth a change, "
         "the largest first: "
         "<code>kubectl apply --server-side --force-conflicts --field-manager=elastipod -f FILE</code>. "
-        f"Pods are made anew when their template changes.</p>{shown}{more}\n"
+        f"Pods are made anew when their template changes.</p>{all_texts}{more}\n"
     )
 
 

@@ -13,10 +13,12 @@ from elastipod.quantities import Resources
 from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
 from recommender.realisable import realisable
+from recommender.report.figures import counted
 from recommender.report.told import Savings, sums, told
 from recommender.report.window import Window
 from recommender.savings import Advised, Direction, Snapshot, accounts
 
+_MOST_PROBLEMS: Final = 20
 NO_NODES: Final = (
     "Which nodes could be given back is not known: that takes every pod of the cluster with what keeps it where it is, "
     "which a Prometheus does not tell. Name the cluster by --context, without a namespace or a selector."
@@ -55,7 +57,7 @@ def surveyed_savings(
     )
     spare = None if is_protected is None else realisable(snapshot, prices, is_protected=is_protected)
     notes = [
-        *surveyed.problems,
+        *_first(surveyed.problems),
         *([] if nodes else [NO_NODE_PRICES, NO_POD_REQUESTS]),
         *([NO_NODES] if spare is None else []),
     ]
@@ -73,6 +75,11 @@ def surveyed_savings(
         notes=notes,
     )
     return found if surveyed.knows_requests else _without_requests(found)
+
+
+def _first(problems: Sequence[str]) -> list[str]:
+    left_out = len(problems) - _MOST_PROBLEMS
+    return [*problems[:_MOST_PROBLEMS], *([f"and {counted(left_out, 'more problem')}"] if left_out > 0 else [])]
 
 
 def _without_requests(savings: Savings) -> Savings:

@@ -165,6 +165,14 @@ def test_however_many_workloads_there_are_the_page_is_small_and_says_what_it_lef
     assert rows >= min(number, 500)
 
 
+def test_a_patch_that_is_too_large_for_the_page_is_left_out_and_said_to_be() -> None:
+    found = savings(account(8.0, workload="huge"), account(4.0, workload="web"))
+    text = page(found, lambda owner: "x" * (10**6 if owner.name == "huge" else 10))
+    assert len(text.encode()) <= MOST_BYTES
+    assert "<code>elastipod recommend -o patch</code> makes all" in text
+    assert [place in text for place in ("<details id=patch-0><summary>shop/Deployment/web", "patch-1")] == [True, False]
+
+
 def test_a_link_to_a_patch_leads_to_it() -> None:
     web, db = account(4.0), account(3.0, workload="db")
     read = Read(page(savings(web, db), {db.owner: "kind: StatefulSet\n"}.get))
