@@ -36,7 +36,7 @@ check: setup ## style, types, import contracts, generated docs
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ." >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache --quiet 2>/dev/null || $(BIN)/lint-imports --no-cache
+	@told=$$($(BIN)/lint-imports --no-cache) || { echo "$$told" >&2; exit 1; }
 	@$(BIN)/python -m tests.docs --check
 
 bench: setup ## speed and memory, each figure with its ratio to a stated floor
