@@ -142,11 +142,6 @@ class CgroupFs:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def inode(self, group: str) -> int:
-        """What tells a group from another that was made later at the same path."""
-        with self._folder(group, "memory") as folder:
-            return os.fstat(folder).st_ino
-
     def children(self, group: str) -> list[str]:
         """The names of the groups directly below; none where the group is gone."""
         try:

@@ -50,12 +50,6 @@ def checked_uid(text: str) -> str:
     return text
 
 
-def checked_container_id(text: str) -> str:
-    """The id behind `containerd://`, or a bare one. Raises PathError."""
-    _, bare = _split(text)
-    return bare
-
-
 def pod_path(driver: Driver, qos: QosClass, uid: str, cgroup_root: str = "") -> str:
     """A pod's directory below the mount; `cgroup_root` is the kubelet's --cgroup-root. Raises PathError."""
     uid, part = checked_uid(uid), _QOS_PART[qos]

@@ -8,6 +8,16 @@ from tests import build
 from tests.updater.world import World
 
 
+async def outrun(world: World) -> None:
+    """A resize is asked, and another pod takes its room before the kubelet comes to it."""
+    await world.node(cpu="2")
+    await world.pod("web-a", await world.deployment(), cpu="100m")
+    await world.autoscaler(cpu="1")
+    await world.run(kubelet=False)
+    await world.pod("late", cpu="1500m")
+    await world.kubelet()
+
+
 async def test_without_room_nothing_is_sent_and_it_happens_when_a_neighbour_ends() -> None:
     async with World() as world:
         await world.node(cpu="2")
@@ -42,12 +52,7 @@ async def test_without_any_event_it_is_tried_again_on_time() -> None:
 
 async def test_a_race_that_the_kubelet_defers_is_given_up_in_time_and_asked_again_when_room_frees() -> None:
     async with World(deferred_seconds=60.0) as world:
-        await world.node(cpu="2")
-        await world.pod("web-a", await world.deployment(), cpu="100m")
-        await world.autoscaler(cpu="1")
-        await world.run(kubelet=False)
-        await world.pod("late", cpu="1500m")
-        await world.kubelet()
+        await outrun(world)
         await world.run()
         assert world.outcome() == "Deferred Deferred"
         await world.run(8, seconds=10)
@@ -99,12 +104,7 @@ async def test_an_api_server_that_refuses_oversize_ends_in_the_same_state() -> N
 
 async def test_a_deferred_resize_is_taken_up_after_a_restart_of_ours() -> None:
     async with World(deferred_seconds=60.0) as world:
-        await world.node(cpu="2")
-        await world.pod("web-a", await world.deployment(), cpu="100m")
-        await world.autoscaler(cpu="1")
-        await world.run(kubelet=False)
-        await world.pod("late", cpu="1500m")
-        await world.kubelet()
+        await outrun(world)
         await world.restart()
         await world.run()
         assert world.outcome() == "Deferred Deferred"
