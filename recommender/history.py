@@ -7,7 +7,7 @@ Recommends nothing and saves nothing.
 A *row* is a container of a workload (ContainerKey); an *instance* is that container in one pod.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -378,6 +378,17 @@ class History:
 
     def restore(self, key: ContainerKey, saved: ContainerHistory) -> None:
         """Know this of a container, in place of what was known. What it requested first is not unlearnt."""
+        self.restore_many({key: saved})
+
+    def restore_many(self, saved: Mapping[ContainerKey, ContainerHistory]) -> None:
+        """The same of several, with one look at the instances."""
+        rows = [self._restore(key, one) for key, one in saved.items()]
+        for instance, place in self._instances_of(rows):
+            window = self._saved_windows[int(self._row_of[place])].pop(instance.pod_uid, None)
+            self._window_ends[place] = window.ends_at if window else np.nan
+            self._peaks[place] = window.peak_bytes if window else np.nan
+
+    def _restore(self, key: ContainerKey, saved: ContainerHistory) -> int:
         row = self.ensure_row(key)
         if saved.before is not None:
             self._before[row] = saved.before
@@ -393,10 +404,7 @@ class History:
         self._oom[row] = saved.oom
         self.oom_floor[row] = saved.oom.floor_bytes
         self._saved_windows[row] = {window.pod_uid: window for window in saved.windows}
-        for instance, place in self._instances_of([row]):
-            window = self._saved_windows[row].pop(instance.pod_uid, None)
-            self._window_ends[place] = window.ends_at if window else np.nan
-            self._peaks[place] = window.peak_bytes if window else np.nan
+        return row
 
     def confidence(self) -> Floats:
         """How much CPU history each row has, in confidence intervals of one sample a step; 0 where there is none."""

@@ -236,11 +236,13 @@ class Recommendations:
         asked = {name: one.requests for name, one in shown.items() if one}
         return HistoryRequest(target, unknown, pods, asked, is_waited_for, is_replayed)
 
-    def fill(self, key: ContainerKey, found: ContainerHistory) -> None:
+    def fill(self, found: Mapping[ContainerKey, ContainerHistory]) -> None:
         """Know what was found of times that nothing was known of."""
-        ours = self.history.export(self.history.ensure_row(key))
-        self.history.restore(key, filled(ours, found, self._settings.half_life_seconds))
-        self.mark(self.claims_of(key.workload))
+        rows = {key: self.history.ensure_row(key) for key in found}
+        ours, half_life = self.history.export_many(rows.values()), self._settings.half_life_seconds
+        self.history.restore_many({key: filled(ours[rows[key]], one, half_life) for key, one in found.items()})
+        for key in found:
+            self.mark(self.claims_of(key.workload))
 
     def mark(self, keys: Iterable[str]) -> None:
         """Look at these claims again."""

@@ -23,7 +23,7 @@ from recommender.recommending import Recommendations
 from recommender.settings import RecommenderSettings
 from recommender.status import Published
 from recommender.store import CheckpointStore
-from recommender.turns import IN_ONE_GO
+from recommender.turns import in_parts
 from recommender.writing import Write, write_all
 
 log = get_logger(__name__)
@@ -124,8 +124,8 @@ class Saving:
         self._note_saved(rows)
         unloaded = known.unloaded_keys()
         writes: list[Write] = []
-        for some in np.array_split(rows, len(rows) // IN_ONE_GO + 1):
-            for row, history in known.export(some.tolist()).items():
+        for part in in_parts(rows.tolist()):
+            for row, history in known.export(part).items():
                 key = known.history.key(row)
                 if key is None:
                     continue

@@ -32,7 +32,7 @@ from recommender.sources.past import HistorySource
 from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.timeline import Timeline
-from recommender.turns import IN_ONE_GO, in_turns
+from recommender.turns import IN_ONE_GO, in_parts, in_turns
 from recommender.watching import Watches
 from recommender.writing import Write, write_all
 
@@ -266,8 +266,8 @@ class Recommender:
         found, fetching.found = fetching.found, {}
         steps, fetching.steps = fetching.steps, {}
         self._replaying.want(steps)
-        async for key, history in in_turns(found.items()):
-            known.fill(key, history)
+        async for part in in_turns(in_parts(found.items()), 1):
+            known.fill(dict(part))
         self._saving.want(found)
         settled, fetching.settled = fetching.settled & judgement.fetching, set()
         judgement.fetching -= settled

@@ -16,6 +16,7 @@ from elastipod.kube.listing import list_raw
 from elastipod.kube.resources import POD_METRICS
 from elastipod.quantities import QuantityError, parse_nano
 from recommender.samples import UsageSample
+from recommender.turns import in_turns
 
 MOST_CORES: Final = 100_000.0
 MOST_BYTES: Final = 1e15
@@ -81,7 +82,7 @@ class MetricsApiSource:
     async def read(self) -> UsageReading:
         found = await list_raw(self._connection, POD_METRICS, namespace=self._namespace)
         reading = UsageReading()
-        for raw in found.items:
+        async for raw in in_turns(found.items, 2000):
             read_pod_metrics(raw, reading)
         return reading
 
