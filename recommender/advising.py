@@ -38,6 +38,11 @@ class Sized:
     is_killed: bool = False
     """Whether one of them was killed for memory."""
 
+    @property
+    def is_told(self) -> bool:
+        """Whether anything tells what it asks for, be it nothing."""
+        return self.is_sidecar is not None or not self.requests.is_empty
+
 
 @dataclass(slots=True)
 class Surveyed:
@@ -47,8 +52,6 @@ class Surveyed:
     histories: dict[ContainerKey, ContainerHistory] = field(default_factory=dict)
     pods: list[tuple[Pod, Workload]] = field(default_factory=list)
     """Those that are not over, each with its own sizes."""
-    knows_requests: bool = True
-    """Whether anything tells what containers ask for."""
     largest_node: Resources = NOTHING
     problems: list[str] = field(default_factory=list)
 
@@ -93,7 +96,7 @@ def advise(surveyed: Surveyed, settings: RecommenderSettings, now: float) -> lis
         row, has = history.row(key), surveyed.containers[key]
         confidence = 0.0 if row is None else float(estimates.confidence[row])
         is_confident = confidence >= settings.enough_confidence
-        reason, message = _why(has, wants, is_confident=is_confident, knows_requests=surveyed.knows_requests)
+        reason, message = _why(has, wants, is_confident=is_confident)
         found_advice.append(Advice(key, has, wants, confidence, is_confident, reason, message))
     return found_advice
 
@@ -119,7 +122,7 @@ def _with_kill(found: ContainerHistory, has: Sized, settings: RecommenderSetting
     return structs.replace(found, oom=evidence) if proven else found
 
 
-def _why(has: Sized, wants: Capped, *, is_confident: bool, knows_requests: bool) -> tuple[Reason, str]:
+def _why(has: Sized, wants: Capped, *, is_confident: bool) -> tuple[Reason, str]:
     """The reason that weighs most, and a sentence with the amounts it rests on."""
     told: dict[Reason, list[str]] = {}
     for resource in Resource:
@@ -134,7 +137,7 @@ def _why(has: Sized, wants: Capped, *, is_confident: bool, knows_requests: bool)
         return Reason.NOT_RUNNING, "; ".join(["no pod of it lives, so what it asks for is not known", *capped])
     if not is_confident:
         return Reason.LOW_CONFIDENCE, "; ".join([Reason.LOW_CONFIDENCE.explanation, *capped])
-    if not knows_requests:
+    if not has.is_told:
         return Reason.REQUESTS_UNKNOWN, "; ".join([Reason.REQUESTS_UNKNOWN.explanation, *capped])
     for reason in (Reason.OUTSIDE_BOUNDS, Reason.DRIFTED, Reason.WITHIN_BOUNDS):
         if reason in told:

@@ -3,12 +3,12 @@
 Owns the way from what was surveyed to accounts. Nothing was resized there, so nothing is applied.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from msgspec import structs
 
-from elastipod.pods import Node, Pod
+from elastipod.pods import ContainerKey, Node, Pod
 from elastipod.quantities import Resources
 from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
@@ -74,7 +74,8 @@ def surveyed_savings(
         usage=window.words,
         notes=notes,
     )
-    return found if surveyed.knows_requests else _without_requests(found)
+    untold = {key for key, one in surveyed.containers.items() if one.pods and not one.is_told}
+    return _without_requests(found, untold) if untold else found
 
 
 def _first(problems: Sequence[str]) -> list[str]:
@@ -82,11 +83,17 @@ def _first(problems: Sequence[str]) -> list[str]:
     return [*problems[:_MOST_PROBLEMS], *([f"and {counted(left_out, 'more problem')}"] if left_out > 0 else [])]
 
 
-def _without_requests(savings: Savings) -> Savings:
-    """Of what nothing tells nothing is told."""
+def _without_requests(savings: Savings, untold: Collection[ContainerKey]) -> Savings:
+    """What nothing tells of these containers is told by nobody, and in no sum."""
     unknown = dict.fromkeys(("before", "requested", "allocated", "limit", "waste", "lacking", "applied"))
-    accounts = [structs.replace(one, direction=Direction.UNKNOWN, **unknown) for one in savings.accounts]
-    return structs.replace(savings, accounts=accounts, totals=sums(accounts))
+    accounts = [
+        structs.replace(one, direction=Direction.UNKNOWN, **unknown)
+        if ContainerKey(one.owner, one.container) in untold
+        else one
+        for one in savings.accounts
+    ]
+    note = f"What {counted(len(untold), 'container')} of workloads request is not known, and in no sum."
+    return structs.replace(savings, accounts=accounts, totals=sums(accounts), notes=[note, *savings.notes])
 
 
 def _advised(one: Advice) -> Advised:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from elastipod.cli.verbs import command
 from elastipod.clock import SystemClock
-from tests.recommender.prometheus.fleet import Fleet
+from tests.recommender.prometheus.fleet import MI, Fleet
 from tests.recommender.prometheus.server import serving
 
 pytestmark = pytest.mark.promserver
@@ -56,6 +56,25 @@ def test_what_is_requested_is_not_known_to_whoever_reads_a_table_or_a_page(url: 
     assert "0.00 USD" not in table + page
     for text in (table, page):
         assert "kube_pod_container_resource_requests is not there" in text
+
+
+def test_where_only_some_are_told_of_the_others_are_not_known_and_in_no_sum() -> None:
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    for name in ("web-0", "db-0", "small-0"):
+        fleet.pod(name, None)
+    for resource, amount in (("cpu", 2), ("memory", 4096 * MI)):
+        fleet.asks("web-0", resource, amount)
+    # It requests nothing, which is told.
+    fleet.metric("kube_pod_container_info", 1, namespace="shop", pod="small-0", container="app")
+    with serving(fleet.metrics) as address:
+        found = json.loads(run("report", "--prometheus", address, "-o", "json").stdout)
+    cpu = {one["workload"]: one for one in found["accounts"] if one["resource"] == "cpu"}
+    assert {name: one["requested"] and one["requested"]["amount"] for name, one in cpu.items()} == {
+        "web": 2.0, "db": None, "small": 0.0,
+    }  # fmt: skip
+    assert (cpu["db"]["direction"], cpu["small"]["direction"]) == ("unknown", "more")
+    assert found["totals"]["cpu"]["requested"]["amount"] == 2.0
+    assert "What 1 container of workloads request is not known, and in no sum." in found["notes"]
 
 
 def test_of_a_namespace_of_which_nothing_is_told_that_is_said(url: str) -> None:

@@ -130,9 +130,7 @@ class States:
 
     def _labelled(self, metric: str, since: float, take: Callable[[Instance, dict[str, str]], object]) -> None:
         """The containers that a metric of kube-state-metrics has series of."""
-        names = self._found.states
-        if names is None:
-            return
+        names = self._found.states or Names()
 
         def read(labels: dict[str, str]) -> None:
             instance = instance_of(labels, names)

@@ -65,7 +65,6 @@ def survey(
         workloads = workloads_of(instances, owners)
         surveyed.largest_node = states.largest_node()
         requests, limits = states.requests(), states.limits()
-        surveyed.knows_requests = bool(requests)
         if living and not requests:
             surveyed.problems.append(f"{REQUESTS} is not there (kube-state-metrics): what is asked for is not known")
         surveyed.pods = _pods(living, workloads, requests, limits, inits.sidecars)
