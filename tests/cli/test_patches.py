@@ -1,5 +1,6 @@
 """A patch is one that the API server takes, and says where it can not be known to be."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,10 +13,12 @@ from elastipod.cli.reportpage import Patches
 from elastipod.cli.verbs import command
 from elastipod.clock import SystemClock
 from elastipod.pods import Container, ContainerKind, Pod, Workload
-from elastipod.quantities import Resources
+from elastipod.quantities import Resources, parse_memory
 from recommender.ranges import Resource
 from recommender.wholepods import pod_target
-from tests.recommender.prometheus.fleet import MI, Fleet
+from tests.build import container_json
+from tests.cli.cluster import Cluster
+from tests.recommender.prometheus.fleet import MI, Fleet, steady
 from tests.recommender.prometheus.server import serving
 from tests.recommender.report.build import GIB, account, savings
 
@@ -155,3 +158,34 @@ def test_a_sidecars_size_is_what_its_own_metrics_say() -> None:
     rows = {one["container"]: one for one in yaml.safe_load(answer.stdout)}
     assert sorted(rows) == ["app", "proxy"]
     assert rows["proxy"]["requests"] == rows["app"]["requests"] == {"cpu_millicores": 2000, "memory_bytes": 4096 * MI}
+
+
+@pytest.mark.promserver
+def test_with_a_cluster_named_a_pod_that_requests_as_a_whole_is_never_asked_to_hold_more_than_it_may(
+    cluster: Cluster,
+) -> None:
+    sizes = {"cpu": "1", "memory": "512Mi"}
+    containers = [container_json("app", cpu=None, memory=None), container_json("log", cpu=None, memory=None)]
+    web = cluster.add_web(containers=containers, resources={"requests": sizes, "limits": sizes})
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    for name, memory in (("app", 600 * MI), ("log", 50 * MI)):
+        fleet.pod(web["metadata"]["name"], None, namespace="default", container=name, memory=steady(memory))
+    with serving(fleet.metrics) as url:
+        named = ("--prometheus", url, "--kubeconfig", str(cluster.kubeconfig))
+        patch = cluster.run("recommend", *named, "-o", "patch")
+        report = cluster.run("report", *named, "-o", "json")
+    assert patch.exit_code == report.exit_code == 0, patch.output + report.output
+    spec = pod_spec(patch.stdout)
+    whole = parse_memory(spec["resources"]["requests"]["memory"])
+    parts = [parse_memory(one["resources"]["requests"]["memory"]) for one in spec["containers"]]
+    assert sum(parts) <= whole <= 512 * MI
+    told = {(one["container"], one["resource"]): one for one in json.loads(report.stdout)["accounts"]}
+    assert told["app", "memory"]["podTarget"] == told["log", "memory"]["podTarget"] == whole
+    assert told["app", "memory"]["requested"]["amount"] + told["log", "memory"]["requested"]["amount"] == 512 * MI
+    assert "spec.resources" not in patch.stdout
+
+
+def test_what_a_pod_should_request_as_a_whole_is_told_of_what_an_autoscaler_recommends(cluster: Cluster) -> None:
+    cluster.add_web(cpu="1", memory="1Gi", resources={"requests": {"cpu": "2"}})
+    [one] = json.loads(cluster.run("recommend", "-o", "json").stdout)
+    assert one["pod_target"] == {"cpu_millicores": 250, "memory_bytes": None}
