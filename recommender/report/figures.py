@@ -11,7 +11,7 @@ from msgspec import Struct
 from elastipod.reasons import Reason
 from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
-from recommender.report.told import NO_SUMS, NUMBERS, Over, Paid, Savings, Told
+from recommender.report.told import NO_SUMS, NUMBERS, Paid, Savings, Told
 from recommender.savings import Direction
 
 UNKNOWN: Final = "-"
@@ -36,12 +36,13 @@ def money(per_hour: float | None, currency: str, *, signed: bool = False) -> str
     return f"{'+' if signed and month > 0 else ''}{_digits(month, 2)} {currency}"
 
 
-def usage(resource: Resource, found: Over | None, now: Paid | None) -> str:
+def usage(one: Told) -> str:
     """Mean, p95 and peak of one container over the window; where there is none, what all pods use now."""
-    if found is not None:
-        unit, size, places = _unit(resource, found.peak)
-        return " / ".join(_digits(one / size, places) for one in (found.mean, found.p95, found.peak)) + f" {unit}"
-    return UNKNOWN if now is None else f"{amount(resource, now.amount)} now"
+    if (over := one.usage) is not None:
+        unit, size, places = _unit(one.resource, over.peak)
+        amounts = " / ".join(_digits(part / size, places) for part in (over.mean, over.p95, over.peak))
+        return f"{amounts} {unit}{' each' if one.pods > 1 else ''}"
+    return UNKNOWN if one.used is None else f"{amount(one.resource, one.used.amount)} now"
 
 
 def span(seconds: float) -> str:
@@ -96,7 +97,7 @@ def cells(one: Told, currency: str) -> Cells:
         resource=str(one.resource),
         pods=str(one.pods),
         requested=shown(one.requested),
-        used=usage(one.resource, one.usage, one.used),
+        used=usage(one),
         recommended=shown(one.recommended),
         direction=str(one.direction),
         change=shown(change, signed=True),

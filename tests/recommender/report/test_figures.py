@@ -78,6 +78,8 @@ def test_usage_over_a_window_has_one_unit() -> None:
     over = Over(200.0 * 1024**2, 0.5 * GIB, 2 * GIB, 600.0)
     assert cells(account(resource=Resource.MEMORY, usage=over), "EUR").used == "0.20 / 0.50 / 2.00 GiB"
     assert cells(account(usage=Over(0.1, 0.25, 1.0, 600.0)), "EUR").used == "0.100 / 0.250 / 1.000 cores"
+    # What is beside it is of all pods.
+    assert cells(account(pods=3, usage=Over(0.1, 0.25, 1.0, 600.0)), "EUR").used == "0.100 / 0.250 / 1.000 cores each"
     assert cells(account(used=None), "EUR").used == "-"
 
 
