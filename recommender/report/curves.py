@@ -30,8 +30,15 @@ class Drawn(Struct, frozen=True):
 def figure(drawn: Drawn) -> str:
     """What all pods used, with what they request and what is recommended as level lines."""
     one, curve = drawn.of, drawn.curve
-    requested, recommended = (0.0 if paid is None else paid.amount for paid in (one.requested, one.recommended))
-    highest = max(float(np.nanmax(curve.values)), requested, recommended) or 1.0
+    levels = [
+        (name, words, paid.amount)
+        for name, words, paid in (
+            ("asked", "requested {} (dashes)", one.requested),
+            ("wanted", "recommended {} (dots)", one.recommended),
+        )
+        if paid is not None
+    ]
+    highest = max([float(np.nanmax(curve.values)), *(value for _, _, value in levels)]) or 1.0
 
     def across(place: float) -> float:
         return _EDGE + (_WIDTH - 2 * _EDGE) * place / max(len(curve.values) - 1, 1)
@@ -42,16 +49,18 @@ def figure(drawn: Drawn) -> str:
     parts, is_down = [], False
     for place, value in enumerate(curve.values.tolist()):
         if np.isfinite(value):
-            parts.append(f"{'L' if is_down else 'M'}{across(place):.0f} {up(value):.1f}")
+            # A piece that is alone is a dot.
+            end = "" if is_down else "h0"
+            parts.append(f"{'L' if is_down else 'M'}{across(place):.0f} {up(value):.1f}{end}")
         is_down = bool(np.isfinite(value))
-    levels = [("asked", requested)] + ([] if one.recommended is None else [("wanted", recommended)])
-    lines = "".join(f'<path class="{name}" d="M{_EDGE} {up(value):.1f}H{_WIDTH - _EDGE}"/>' for name, value in levels)
+    lines = "".join(
+        f'<path class="{name}" d="M{_EDGE} {up(value):.1f}H{_WIDTH - _EDGE}"/>' for name, _, value in levels
+    )
     name = f"{one.namespace}/{one.workload_kind}/{one.workload}, {one.container}, {one.resource}"
     used = f"used {amount(one.resource, float(np.nanmean(curve.values)))} in the mean of all pods together"
-    level = f"requested {amount(one.resource, requested)} (dashes)"
-    wanted = f", recommended {amount(one.resource, recommended)} (dots)" if one.recommended is not None else ""
+    told = ", ".join((f"{used} (line)", *(words.format(amount(one.resource, value)) for _, words, value in levels)))
     days = len(curve.values) * curve.seconds / _DAY
-    words = f"{used} (line), {level}{wanted}; {days:.1f} days from {to_rfc3339(curve.start)}"
+    words = f"{told}; {days:.1f} days from {to_rfc3339(curve.start)}"
     return (
         f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(f"{name}: {words}")}">'
         f'<path class="axis" d="M{_EDGE} {_EDGE}V{_HEIGHT - _EDGE}H{_WIDTH - _EDGE}"/>{lines}'

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from elastipod.pods import Workload
 from recommender.ranges import Resource
-from recommender.report.curves import Drawn
+from recommender.report.curves import Drawn, figure
 from recommender.report.figures import cells, largest_first, spare, total
 from recommender.report.page import MOST_BYTES, page
 from recommender.report.told import Over, Paid, Savings
@@ -83,6 +84,15 @@ def curve(of: Any) -> Drawn:
     values = np.abs(np.sin(np.arange(192) / 7)) * 1.9
     values[20:24] = np.nan
     return Drawn(of, Curve(1_800_000_000.0, 3600.0, values))
+
+
+def test_a_curve_has_no_level_of_what_is_not_known_and_a_dot_for_what_was_seen_once() -> None:
+    seen = curve(account(requested=1.0, recommended=None))
+    seen.curve.values[:] = [np.nan, 0.7, *[np.nan] * 190]
+    text = figure(structs.replace(seen, of=structs.replace(seen.of, requested=None)))
+    assert not re.search('class="(asked|wanted)"|requested|recommended', text)
+    assert re.search('class="used" d="M[0-9.]+ [0-9.]+h0"', text)
+    assert "requested 1.000 cores (dashes); " in figure(seen)
 
 
 def test_the_page_asks_the_network_for_nothing_and_forbids_it() -> None:
