@@ -1,10 +1,28 @@
 """What can be set about the recommender."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from typing import Literal
 
 _DAY = 86_400.0
 _SOURCES = ("metrics", "prometheus", "actuators")
+_MAY_BE_NOTHING = frozenset(
+    {
+        "margin_fraction",
+        "enough_confidence",
+        "floor_cpu_millicores",
+        "floor_memory_bytes",
+        "max_allowed_cpu_millicores",
+        "max_allowed_memory_bytes",
+        "oom_min_bump_bytes",
+        "target_tolerance",
+        "bound_tolerance",
+        "status_interval_seconds",
+        "most_accounted_containers",
+        "most_pods_told",
+    }
+)
+"""Numbers that may be 0; the others do not work without an amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +135,13 @@ class RecommenderSettings:
     """Checkpoints saved in one run."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "interval_seconds",
-            "metrics_resolution_seconds",
-            "half_life_seconds",
-            "memory_interval_seconds",
-            "confidence_interval_seconds",
-            "cpu_sample_weight",
-            "prometheus_timeout_seconds",
-            "accounting_interval_seconds",
-        ):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if not math.isfinite(value) or value < 0:
+                    raise ValueError(f"{one.name} is {value}; it must be a number that is not below 0")
+                if value == 0 and one.name not in _MAY_BE_NOTHING:
+                    raise ValueError(f"{one.name} must be above 0")
         for name in ("target_percentile", "lower_percentile", "upper_percentile"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a fraction above 0 and up to 1")
@@ -143,9 +156,6 @@ class RecommenderSettings:
             raise ValueError("usage_source names prometheus, which needs prometheus_url")
         if not 60 <= self.history_resolution_seconds <= 3600:
             raise ValueError("history_resolution_seconds lies between 60 and 3600")
-        for name in ("most_accounted_containers", "most_pods_told"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be below 0")
         self._check_files()
 
     def _check_files(self) -> None:

@@ -1,5 +1,6 @@
 """What comes from outside: usage, VerticalPodAutoscalers, clocks, settings."""
 
+import dataclasses
 import json
 import random
 from typing import Any
@@ -188,3 +189,15 @@ def test_a_leap_of_the_wall_clock_ages_nothing_f14() -> None:
 def test_settings_that_make_no_sense_are_refused_by_name(flag: str, value: str) -> None:
     with pytest.raises(SettingsError, match=flag.replace("-", "_")):
         load_settings(RecommenderSettings, [f"--{flag}", value], {})
+
+
+def test_no_number_among_settings_is_below_nothing_or_none_and_few_are_nothing() -> None:
+    numbers = [one for one in dataclasses.fields(RecommenderSettings) if isinstance(one.default, int | float)]
+    assert len(numbers) > 30
+    for one in numbers:
+        for value in ("-1", "nan", "inf") if isinstance(one.default, float) else ("-1",):
+            with pytest.raises(SettingsError, match=one.name):
+                load_settings(RecommenderSettings, [f"--{one.name.replace('_', '-')}={value}"], {})
+    for name in ("most-writes-at-once", "memory-interval-count", "checkpoint-interval-seconds", "metrics-lost-seconds"):
+        with pytest.raises(SettingsError, match=f"{name.replace('-', '_')} must be above 0"):
+            load_settings(RecommenderSettings, [f"--{name}=0"], {})
