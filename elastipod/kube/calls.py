@@ -3,8 +3,9 @@
 Owns nothing but the translation; what is fenced, recorded or broken on the way is for those who derive from it.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
@@ -22,6 +23,9 @@ class Verb(StrEnum):
     PATCH = "patch"
     DELETE = "delete"
 
+
+Answering = Coroutine[Any, Any, bytes]
+"""A request that is awaited; those who only pass it on add no step to it."""
 
 WRITES = frozenset({Verb.CREATE, Verb.PATCH, Verb.DELETE})
 
@@ -48,13 +52,13 @@ class Call(Struct, frozen=True):
     def is_write(self) -> bool:
         return self.verb in WRITES
 
-    async def send(self, to: Connection) -> bytes:
+    def send(self, to: Connection) -> Answering:
         """Make the request; a watch has its own way."""
         if isinstance(to, InterceptedConnection):
-            return await to.handle(self)
+            return to.handle(self)
         match self.verb:
             case Verb.LIST:
-                return await to.list(
+                return to.list(
                     self.resource,
                     namespace=self.namespace,
                     label_selector=self.label_selector,
@@ -63,9 +67,9 @@ class Call(Struct, frozen=True):
                     continue_token=self.continue_token,
                 )
             case Verb.GET:
-                return await to.get(self.resource, self.namespace, self.name, subresource=self.subresource)
+                return to.get(self.resource, self.namespace, self.name, subresource=self.subresource)
             case Verb.CREATE:
-                return await to.create(
+                return to.create(
                     self.resource,
                     self.namespace,
                     self.body,
@@ -74,7 +78,7 @@ class Call(Struct, frozen=True):
                     dry_run=self.dry_run,
                 )
             case Verb.PATCH:
-                return await to.patch(
+                return to.patch(
                     self.resource,
                     self.namespace,
                     self.name,
@@ -84,7 +88,7 @@ class Call(Struct, frozen=True):
                     dry_run=self.dry_run,
                 )
             case Verb.DELETE:
-                return await to.delete(self.resource, self.namespace, self.name, body=self.body)
+                return to.delete(self.resource, self.namespace, self.name, body=self.body)
         raise ValueError(f"{self.verb} is a stream")
 
     def stream(self, to: Connection) -> AsyncGenerator[bytes, None]:
@@ -109,15 +113,15 @@ class InterceptedConnection:
     def call_seconds(self) -> float:
         return self.inner.call_seconds
 
-    async def handle(self, call: Call) -> bytes:
+    def handle(self, call: Call) -> Answering:
         """Answer a request; as it stands, by passing it on."""
-        return await call.send(self.inner)
+        return call.send(self.inner)
 
     def handle_watch(self, call: Call) -> AsyncGenerator[bytes, None]:
         """Answer a watch; as it stands, by passing it on."""
         return call.stream(self.inner)
 
-    async def list(
+    def list(
         self,
         resource: ResourceType,
         *,
@@ -126,8 +130,8 @@ class InterceptedConnection:
         field_selector: str = "",
         limit: int = 500,
         continue_token: str = "",
-    ) -> bytes:
-        return await self.handle(
+    ) -> Answering:
+        return self.handle(
             Call(
                 Verb.LIST,
                 resource,
@@ -161,10 +165,10 @@ class InterceptedConnection:
             )
         )
 
-    async def get(self, resource: ResourceType, namespace: str | None, name: str, *, subresource: str = "") -> bytes:
-        return await self.handle(Call(Verb.GET, resource, namespace, name, subresource))
+    def get(self, resource: ResourceType, namespace: str | None, name: str, *, subresource: str = "") -> Answering:
+        return self.handle(Call(Verb.GET, resource, namespace, name, subresource))
 
-    async def create(
+    def create(
         self,
         resource: ResourceType,
         namespace: str | None,
@@ -173,10 +177,10 @@ class InterceptedConnection:
         name: str = "",
         subresource: str = "",
         dry_run: bool = False,
-    ) -> bytes:
-        return await self.handle(Call(Verb.CREATE, resource, namespace, name, subresource, body, dry_run=dry_run))
+    ) -> Answering:
+        return self.handle(Call(Verb.CREATE, resource, namespace, name, subresource, body, dry_run=dry_run))
 
-    async def patch(
+    def patch(
         self,
         resource: ResourceType,
         namespace: str | None,
@@ -186,11 +190,11 @@ class InterceptedConnection:
         patch_type: PatchType = PatchType.STRATEGIC,
         subresource: str = "",
         dry_run: bool = False,
-    ) -> bytes:
-        return await self.handle(Call(Verb.PATCH, resource, namespace, name, subresource, body, patch_type, dry_run))
+    ) -> Answering:
+        return self.handle(Call(Verb.PATCH, resource, namespace, name, subresource, body, patch_type, dry_run))
 
-    async def delete(self, resource: ResourceType, namespace: str | None, name: str, *, body: bytes = b"") -> bytes:
-        return await self.handle(Call(Verb.DELETE, resource, namespace, name, body=body))
+    def delete(self, resource: ResourceType, namespace: str | None, name: str, *, body: bytes = b"") -> Answering:
+        return self.handle(Call(Verb.DELETE, resource, namespace, name, body=body))
 
     async def close(self) -> None:
         await self.inner.close()
