@@ -58,12 +58,13 @@ class Window:
         """Cores and bytes now, by namespace, pod and container; None for what is not known."""
         self._spans: dict[Resource, Span] = {}
         """Each resource may be read at steps of its own."""
+        self._began_at: float | None = None
         self._sums: dict[tuple[ContainerKey, Resource], _Sum] = {}
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
-        return max((float(span.points * span.step) for span in self._spans.values()), default=0.0)
+        """How long it is, from the first amount that is known."""
+        return 0.0 if self._began_at is None else max(span.end for span in self._spans.values()) - self._began_at
 
     @property
     def words(self) -> str:
@@ -108,6 +109,7 @@ class Window:
         found = row[is_known]
         if not len(found):
             return
+        self._note_begin(self._spans[resource], int(is_known.argmax()))
         buckets, starts = _buckets(resource), np.arange(0, len(row), -(-len(row) // MOST_POINTS))
         one = self._sums.get((key, resource))
         if one is None:
@@ -121,6 +123,11 @@ class Window:
         one.pieces += np.add.reduceat(np.where(is_known, row, 0.0), starts)
         one.known += np.add.reduceat(is_known, starts, dtype=np.int64)
         self._note_newest(resource, instance, row)
+
+    def _note_begin(self, span: Span, point: int) -> None:
+        # An amount is of the step before its time.
+        at = float(span.start + (point - 1) * span.step)
+        self._began_at = at if self._began_at is None else min(self._began_at, at)
 
     def _note_newest(self, resource: Resource, instance: Instance, row: Floats) -> None:
         last = row[-max(int(_NOW // self._spans[resource].step), 1) :]

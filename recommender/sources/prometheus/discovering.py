@@ -95,6 +95,8 @@ def _missing(client: PrometheusClient, metric: str, job: str) -> str:
     if not labels:
         return f"{metric} is not there: nothing scrapes the kubelets' cAdvisor"
     of_job = f" of job {job}" if job else ""
+    if any({names.namespace, names.pod, names.container} <= set(labels) for names in KNOWN_NAMES):
+        return f"{metric}{of_job}: no container has a series now, though some had; see whether it is scraped"
     shown = ", ".join(labels)[:300]
     return f"{metric}{of_job}: no labels name namespace, pod and container; it has {shown}"
 

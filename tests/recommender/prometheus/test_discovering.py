@@ -12,12 +12,14 @@ from tests.recommender.prometheus.loopback import Answer, Question, answering, c
 NOW = 1_800_000_000
 
 
-def found_in(counts: dict[str, list[tuple[dict[str, str], float]]], job: str = "") -> Found:
+def found_in(
+    counts: dict[str, list[tuple[dict[str, str], float]]], job: str = "", labels: tuple[str, ...] = ("id", "job")
+) -> Found:
     """What is found where queries that hold a text have an answer; others have none."""
 
     def answer(question: Question) -> Answer:
         if question.path.endswith("/labels"):
-            return Answer(compact({"status": "success", "data": ["__name__", "id", "job"]}))
+            return Answer(compact({"status": "success", "data": ["__name__", *labels]}))
         query = question.params["query"]
         return Answer(vector(next((answer for text, answer in counts.items() if text in query), [])))
 
@@ -60,6 +62,11 @@ def test_a_resource_without_the_labels_costs_only_itself_r25() -> None:
     assert found.problems == (
         "container_cpu_usage_seconds_total: no labels name namespace, pod and container; it has id, job",
     )
+
+
+def test_what_is_scraped_no_more_is_not_told_as_labels_that_are_not_there() -> None:
+    found = found_in({"kube_pod_owner": [({}, 9.0)]}, labels=("namespace", "pod", "container"))
+    assert "container_cpu_usage_seconds_total: no container has a series now" in found.problems[0]
 
 
 def test_a_job_that_is_asked_for_is_believed_alone() -> None:

@@ -69,8 +69,8 @@ def test_only_what_was_used_in_the_last_quarter_of_an_hour_is_of_now() -> None:
 
 
 def test_each_resource_has_steps_of_its_own() -> None:
-    window = seen([1.0] * 960, span=Span(0, 300 * 959, 300))
-    hours = seen([5.0] * 80, [5.0] * 80, span=Span(0, 3600 * 79, 3600), resource=Resource.MEMORY, window=window)
+    window = seen([1.0] * 960, span=Span(300, 300 * 960, 300))
+    hours = seen([5.0] * 80, [5.0] * 80, span=Span(3600, 3600 * 80, 3600), resource=Resource.MEMORY, window=window)
     assert hours is window
     cpu, memory = (window.curve(KEY, resource) for resource in Resource)
     assert cpu is not None
@@ -78,6 +78,12 @@ def test_each_resource_has_steps_of_its_own() -> None:
     assert (set(cpu.values.tolist()), set(memory.values.tolist())) == ({1.0}, {10.0})
     assert {of: one.seconds for (_, of), one in window.usage().items()} == dict.fromkeys(Resource, window.seconds)
     assert "cpu by its mean in 5 minutes, memory by its peak in 60 minutes" in window.words
+
+
+def test_the_window_begins_with_what_is_known_and_not_with_what_was_asked_for() -> None:
+    window = seen([float("nan")] * 900 + [1.0] * 100, [float("nan")] * 950 + [1.0] * 50)
+    assert window.seconds == 300 * 100
+    assert seen([float("nan")] * 3).seconds == 0.0
 
 
 def test_what_is_no_amount_is_not_counted() -> None:
