@@ -74,8 +74,8 @@ class Window:
             for resource, span in sorted(self._spans.items())
         ]
         return (
-            f"mean, p95 and peak are of one container of the workload, over all its pods: {', '.join(parts)}; the p95 "
-            "is told at most 5 % too high"
+            f"mean, p95 and peak are of one container of the workload, over all its pods: {', '.join(parts)}; what is "
+            "used now is the last of these; the p95 is told at most 5 % too high"
         )
 
     def see(self, resource: str, grid: Grid, wanted: Mapping[Instance, Wanted]) -> None:
