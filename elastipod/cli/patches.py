@@ -14,6 +14,7 @@ from elastipod.pods import Workload
 from elastipod.quantities import format_cpu, format_memory
 
 _APPS: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
+_FIXED: Final = ("Job", "Node", "Pod")
 _MIB: Final = 1024**2
 _WRITTEN: Final = (("cpu", "cpu_millicores", format_cpu), ("memory", "memory_bytes", format_memory))
 _ENOUGH: Final = "enough"
@@ -68,8 +69,10 @@ def _why_not(kind: str, row: Row) -> str:
         return "there is too little history to act on"
     if row.get("reason") == "WithinBounds":
         return "the requests lie within the recommended bounds"
-    if kind not in (*_APPS, "CronJob"):
+    if kind in _FIXED:
         return f"the template of a {kind} can not be changed"
+    if kind not in (*_APPS, "CronJob"):
+        return f"where the template of a {kind} stands is not known"
     return ""
 
 

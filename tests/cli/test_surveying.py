@@ -211,9 +211,10 @@ def test_a_limit_is_never_below_its_request() -> None:
 
 
 def test_what_has_no_template_that_can_change_is_named() -> None:
-    text = "".join(patches([row("Job/genome"), row("Pod/alone")]))
+    text = "".join(patches([row("Job/genome"), row("Pod/alone"), row("Rollout/web")]))
     assert list(yaml.safe_load_all(text)) in ([], [None])
     assert "the template of a Job can not be changed" in text
+    assert "where the template of a Rollout stands is not known" in text
 
 
 def test_a_cron_jobs_patch_reaches_its_pods() -> None:
