@@ -71,7 +71,7 @@ class Estimating:
     def restore(self, key: ContainerKey, record: JobRecord) -> None:
         """Know what was saved of a job's container; until a pod shows which policies hold, all is as it was then."""
         row = self._history.row(key)
-        if row is not None and key.workload.kind in KINDS:
+        if row is not None and key.workload.kind in KINDS and self._settings.estimator == "Auto":
             found = self._stated.get(key.workload, Stated(None, record.limits))
             self._state(key.workload, found)
             if found.only_histogram is None:

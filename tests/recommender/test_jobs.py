@@ -43,6 +43,7 @@ class Nights:
     """A CronJob whose runs use what a test says; what is recommended is what a pod asks for when it begins."""
 
     def __init__(self, *policies: ElasticPolicySpec) -> None:
+        self.settings = RecommenderSettings()
         self.at = 1.8e9
         self.runs = 0
         self.targets: list[float] = []
@@ -54,7 +55,7 @@ class Nights:
         self.known = self._start({})
 
     def _start(self, histories: dict[str, ContainerHistory]) -> Recommendations:
-        known = Recommendations(RecommenderSettings())
+        known = Recommendations(self.settings)
         claim = Claim("ns", "vpa", "u", 1, "elastipod", NIGHTLY, mode=UpdateMode.IN_PLACE_OR_RECREATE)
         known.set_claim(claim.key, claim)
         known.set_policies({"ns": self.policies})
@@ -273,6 +274,13 @@ def test_limits_between_two_runs_are_found_as_before_a_restart() -> None:
 def test_without_an_elastic_policy_what_was_saved_of_runs_says_nothing() -> None:
     found = nights(7)
     found.policies = ()
+    found.restart()._decide()
+    assert found.known.estimating.speaker(0, Resource.MEMORY) is None
+
+
+def test_between_two_runs_the_administrators_word_counts_at_once() -> None:
+    found = nights(7)
+    found.settings = RecommenderSettings(estimator="Histogram")
     found.restart()._decide()
     assert found.known.estimating.speaker(0, Resource.MEMORY) is None
 
