@@ -60,6 +60,12 @@ def test_it_says_what_it_is_as_the_image_built_here_does(image: Image) -> None:
 
 
 @each_image
+def test_it_is_not_made_where_a_program_of_it_can_not_be_imported(image: Image) -> None:
+    (run,) = said(stages()[image.name], "RUN")
+    assert json.loads(run) == ["python", "-B", "-c", f"import {', '.join(image.programs)}"]
+
+
+@each_image
 def test_the_tag_it_tells_people_is_the_one_that_the_chart_asks_for(image: Image) -> None:
     (line,) = re.findall(rf"--target {image.name} -t (\S+)", (FOLDER / "Containerfile").read_text())
     assert line == f"REGISTRY/{image.reference(__version__)}"
