@@ -3,7 +3,7 @@
 Owns their form, what becomes of limits, and which rows are worth a patch; the others are named with the reason.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import Any, Final
 
@@ -24,12 +24,18 @@ _HEAD: Final = (
 )
 
 _WIDTH: Final = 110
+_NONE_KNOWN: Final[Mapping[Workload, Collection[str]]] = {}
 
 Row = dict[str, Any]
 
 
-def patches(rows: Iterable[Row], notes: Iterable[str] = ()) -> Iterator[str]:
-    """YAML documents, a patch for each workload that has something to gain; notes are of all of them."""
+def patches(
+    rows: Iterable[Row], notes: Iterable[str] = (), templates: Mapping[Workload, Collection[str]] = _NONE_KNOWN
+) -> Iterator[str]:
+    """YAML documents, a patch for each workload that has something to gain; notes are of all of them.
+
+    `templates` are the names of the containers in those that are known.
+    """
     yield _HEAD
     for note in notes:
         yield "".join(f"# {line}\n" for line in wrap(shown(note), _WIDTH))
@@ -38,22 +44,23 @@ def patches(rows: Iterable[Row], notes: Iterable[str] = ()) -> Iterator[str]:
         by_workload.setdefault((row["namespace"], row["workload"]), []).append(row)
     for (namespace, workload), found in by_workload.items():
         kind, _, name = workload.partition("/")
+        owner = Workload(namespace, kind, name)
         for row in found:
-            if why_not := _why_not(kind, row):
+            if why_not := _why_not(kind, row, templates.get(owner)):
                 yield f"# {shown(namespace)}/{shown(workload)}, {shown(row['container'])}: {shown(why_not)}\n"
-        if text := patch_of(Workload(namespace, kind, name), found):
+        if text := patch_of(owner, found, templates.get(owner)):
             yield "---\n" + text
 
 
-def patch_of(owner: Workload, rows: Iterable[Row]) -> str:
+def patch_of(owner: Workload, rows: Iterable[Row], template: Collection[str] | None = None) -> str:
     """One workload's patch as a YAML document; nothing where it has nothing to gain."""
     rows = list(rows)
-    worth = [row for row in rows if not _why_not(owner.kind, row)]
+    worth = [row for row in rows if not _why_not(owner.kind, row, template)]
     if not worth:
         return ""
     if whole := _pod_resources(worth[0]):
         # The pod is to request what all its containers come to.
-        worth = [row for row in rows if _has_target(row)]
+        worth = [row for row in rows if _has_target(row) and _stands_in(template, row)]
     doubts = "".join(
         f"# Not known: whether {shown(row['container'])} is a native sidecar; if so, it belongs under initContainers.\n"
         for row in worth
@@ -62,18 +69,24 @@ def patch_of(owner: Workload, rows: Iterable[Row]) -> str:
     return doubts + yaml.safe_dump(_manifest(owner, worth, whole), sort_keys=False)
 
 
-def _why_not(kind: str, row: Row) -> str:
+def _why_not(kind: str, row: Row, template: Collection[str] | None) -> str:
     if not _has_target(row):
         return row["message"] or "there is no recommendation yet"
     if row["confidence"] != _ENOUGH:
         return "there is too little history to act on"
     if row.get("reason") == "WithinBounds":
         return "the requests lie within the recommended bounds"
+    if not _stands_in(template, row):
+        return "the template does not have it: something puts it into pods when they are made"
     if kind in _FIXED:
         return f"the template of a {kind} can not be changed"
     if kind not in (*_APPS, "CronJob"):
         return f"where the template of a {kind} stands is not known"
     return ""
+
+
+def _stands_in(template: Collection[str] | None, row: Row) -> bool:
+    return template is None or row["container"] in template
 
 
 def _has_target(row: Row) -> bool:

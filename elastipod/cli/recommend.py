@@ -25,6 +25,7 @@ from elastipod.cli.options import (
 )
 from elastipod.cli.output import change, print_csv, print_rows
 from elastipod.cli.patches import patches
+from elastipod.cli.templates import Templates, read_templates
 from elastipod.pods import Container, ContainerKind, Pod
 from elastipod.quantities import NOTHING, QuantityError, Resources, format_cpu, show_memory
 from recommender.wholepods import pod_target
@@ -76,18 +77,19 @@ def recommend(
             raise typer.Exit(1) from None
         where = None if all_namespaces else namespace
         asked = Asked(prometheus, where, selector, config, kubeconfig, context)
-        rows, notes = survey_rows(asked)
-        _print(rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE, notes)
+        found = survey_rows(asked)
+        _print(found.rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE, found.notes, found.templates)
         return
 
-    async def read() -> Picture:
+    async def read() -> tuple[Picture, Templates]:
         async with connect(kubeconfig, context) as client:
-            return await read_picture(
-                client.connection, None if all_namespaces else namespace or client.namespace, selector
-            )
+            where = None if all_namespaces else namespace or client.namespace
+            picture = await read_picture(client.connection, where, selector)
+            return picture, await read_templates(client.connection, where) if output is Listing.PATCH else {}
 
-    picture = asyncio.run(read())
-    _print(list(recommendation_rows(picture, only_matched=bool(selector))), output, _COLUMNS, _WIDE)
+    picture, templates = asyncio.run(read())
+    rows = list(recommendation_rows(picture, only_matched=bool(selector)))
+    _print(rows, output, _COLUMNS, _WIDE, templates=templates)
 
 
 def _print(
@@ -96,11 +98,12 @@ def _print(
     columns: tuple[str, ...],
     wide: tuple[str, ...],
     notes: Sequence[str] = (),
+    templates: Templates | None = None,
 ) -> None:
     if output is Listing.CSV:
         print_csv(rows)
     elif output is Listing.PATCH:
-        sys.stdout.writelines(patches(rows, notes))
+        sys.stdout.writelines(patches(rows, notes, templates or {}))
     else:
         print_rows(rows, columns, Output(output), wide=wide)
 

@@ -8,6 +8,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -24,6 +25,7 @@ from elastipod.cli.options import (
 )
 from elastipod.cli.output import print_csv, print_facts, print_rows, shown
 from elastipod.cli.parts import NoAnswerError, ask_savings
+from elastipod.cli.templates import Templates, read_templates
 
 if TYPE_CHECKING:
     from elastipod.cli.surveying import Asked
@@ -88,14 +90,23 @@ def report(
             from elastipod.cli.surveying import Asked
 
             asked = Asked(prometheus, where, selector, config, kubeconfig, context, _days(since))
-            savings, curves = _surveyed(asked, _prices(prices, currency))
+            found = _surveyed(asked, _prices(prices, currency))
         else:
             _refuse_without_prometheus(selector, since, prices, currency, config)
-            savings, curves = _live(where, kubeconfig, context), []
+            found = _live(where, kubeconfig, context, with_templates=file is not None or output is Form.HTML)
     except ModuleNotFoundError as error:
         typer.echo(f"error: {error.name} is not installed; a report needs elastipod[recommender]", err=True)
         raise typer.Exit(1) from None
-    _print(savings, curves, output, file)
+    _print(found, output, file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a report is made of."""
+
+    savings: "Savings"
+    curves: "Sequence[Drawn]"
+    templates: Templates
 
 
 def _refuse_without_prometheus(
@@ -113,15 +124,17 @@ def _refuse_without_prometheus(
         raise typer.BadParameter("--config: the running recommender has settings of its own")
 
 
-def _live(namespace: str | None, kubeconfig: str | None, context: str | None) -> "Savings":
+def _live(namespace: str | None, kubeconfig: str | None, context: str | None, *, with_templates: bool) -> _Found:
     from recommender.report.told import AnswerError, read_savings, within
 
-    async def read() -> bytes:
+    async def read() -> tuple[bytes, Templates]:
         async with connect(kubeconfig, context) as client:
-            return await ask_savings(client.connection)
+            answer = await ask_savings(client.connection)
+            return answer, await read_templates(client.connection, namespace) if with_templates else {}
 
     try:
-        savings = read_savings(asyncio.run(read()))
+        answer, templates = asyncio.run(read())
+        savings = read_savings(answer)
     except NoAnswerError as error:
         told = f"{error}; see `elastipod status`, or report from a Prometheus: --prometheus URL"
         typer.echo(f"error: {shown(told)}", err=True)
@@ -130,10 +143,10 @@ def _live(namespace: str | None, kubeconfig: str | None, context: str | None) ->
         told = f"the recommender's savings are not understood ({error}); it and this command must be of one version"
         typer.echo(f"error: {shown(told)}", err=True)
         raise typer.Exit(1) from None
-    return within(savings, namespace) if namespace else savings
+    return _Found(within(savings, namespace) if namespace else savings, [], templates)
 
 
-def _surveyed(asked: "Asked", prices: "PriceTable") -> "tuple[Savings, list[Drawn]]":
+def _surveyed(asked: "Asked", prices: "PriceTable") -> _Found:
     from elastipod.cli.surveying import look
     from elastipod.pods import ContainerKey
     from recommender.prices import PriceError
@@ -155,7 +168,7 @@ def _surveyed(asked: "Asked", prices: "PriceTable") -> "tuple[Savings, list[Draw
         curve = window.curve(ContainerKey(one.owner, one.container), one.resource)
         if curve is not None:
             curves.append(Drawn(one, curve))
-    return savings, curves
+    return _Found(savings, curves, found.templates)
 
 
 def _days(since: str) -> int | None:
@@ -188,12 +201,13 @@ def _prices(path: Path | None, currency: str) -> "PriceTable":
     return table
 
 
-def _print(savings: "Savings", curves: "Sequence[Drawn]", output: Form, file: Path | None) -> None:
+def _print(found: _Found, output: Form, file: Path | None) -> None:
     from elastipod.cli.reportpage import page_of, write_page
     from recommender.report.figures import FLAT_COLUMNS, cells, flat, sum_lines
 
+    savings = found.savings
     if file is not None:
-        write_page(savings, curves, file)
+        write_page(savings, found.curves, found.templates, file)
         typer.echo(f"wrote {file}", err=True)
     if output is Form.JSON:
         print_facts(facts(savings), Output.JSON)
@@ -203,7 +217,7 @@ def _print(savings: "Savings", curves: "Sequence[Drawn]", output: Form, file: Pa
             typer.echo(f"note: {shown(note)}", err=True)
     elif output is Form.HTML:
         if file is None:
-            sys.stdout.write(page_of(savings, curves))
+            sys.stdout.write(page_of(savings, found.curves, found.templates))
     else:
         rows = [_as_row(cells(one, savings.currency)) for one in savings.accounts]
         print_rows(rows, _COLUMNS, Output(output), wide=_WIDE)

@@ -11,6 +11,7 @@ import typer
 
 from elastipod.cli.output import shown
 from elastipod.cli.patches import patch_of
+from elastipod.cli.templates import Templates
 from elastipod.pods import Workload
 from recommender.ranges import Resource
 from recommender.report.curves import Drawn
@@ -19,31 +20,33 @@ from recommender.report.told import Paid, Savings, Told
 from recommender.settings import RecommenderSettings
 
 
-def write_page(savings: Savings, curves: Sequence[Drawn], file: Path) -> None:
+def write_page(savings: Savings, curves: Sequence[Drawn], templates: Templates, file: Path) -> None:
     """Write the HTML page. Ends the command where that can not be."""
     try:
-        file.write_text(page_of(savings, curves), "utf-8")
+        file.write_text(page_of(savings, curves, templates), "utf-8")
     except OSError as error:
         typer.echo(f"error: --file: {shown(file)} can not be written: {error.strerror}", err=True)
         raise typer.Exit(1) from None
 
 
-def page_of(savings: Savings, curves: Sequence[Drawn] = ()) -> str:
+def page_of(savings: Savings, curves: Sequence[Drawn] = (), templates: Templates | None = None) -> str:
     """The HTML page."""
-    return page(savings, Patches(savings).of, curves)
+    return page(savings, Patches(savings, templates).of, curves)
 
 
 class Patches:
     """The manifest patches of workloads, made when they are wanted."""
 
-    def __init__(self, savings: Savings) -> None:
+    def __init__(self, savings: Savings, templates: Templates | None = None) -> None:
+        self._templates = templates or {}
         self._accounts: dict[Workload, dict[str, list[Told]]] = {}
         for one in savings.accounts:
             self._accounts.setdefault(one.owner, {}).setdefault(one.container, []).append(one)
 
     def of(self, owner: Workload) -> str:
         """One workload's; nothing where there is nothing to gain."""
-        return patch_of(owner, [_patch_row(those) for those in self._accounts[owner].values()])
+        rows = [_patch_row(those) for those in self._accounts[owner].values()]
+        return patch_of(owner, rows, self._templates.get(owner))
 
 
 def _patch_row(those: Sequence[Told]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import typer
 from elastipod.cli.cluster import Picture, read_picture
 from elastipod.cli.options import connect
 from elastipod.cli.output import change, shown
+from elastipod.cli.templates import Templates, read_templates
 from elastipod.clock import SystemClock
 from elastipod.kube.disruptions import decode_disruption_limit, letting_none_go
 from elastipod.kube.listing import list_rows
@@ -26,7 +27,7 @@ from elastipod.quantities import NOTHING, Resources, format_cpu, show_memory
 from elastipod.settings import SettingsError, load_settings
 from recommender.advising import Advice, Surveyed, advise, totals
 from recommender.ranges import Range
-from recommender.report.surveyed import NO_POD_REQUESTS
+from recommender.report.surveyed import NO_TEMPLATES
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.prometheus.access import access_of
@@ -66,13 +67,21 @@ class Looked:
     nodes: list[Node]
     is_protected: Callable[[Pod], bool] | None
     """Tells of a pod that no budget lets go; None where not all of the cluster was looked at."""
+    templates: Templates
 
 
-def survey_rows(asked: Asked) -> tuple[list[dict[str, Any]], list[str]]:
-    """A row for each container of each workload, and what is not known of all of them.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A row for each container of each workload."""
 
-    Ends the command where the Prometheus can not be read.
-    """
+    rows: list[dict[str, Any]]
+    notes: list[str]
+    """What is not known of all of them."""
+    templates: Templates
+
+
+def survey_rows(asked: Asked) -> Rows:
+    """Survey, for a list. Ends the command where the Prometheus can not be read."""
     found = look(asked)
     advice = found.advice
     if sys.stderr.isatty():
@@ -81,8 +90,8 @@ def survey_rows(asked: Asked) -> tuple[list[dict[str, Any]], list[str]]:
     wholes = _wholes(found.surveyed, advice)
     for problem in found.surveyed.problems:
         typer.echo(f"note: {shown(problem)}", err=True)
-    notes = [*found.surveyed.problems, *([] if asked.names_cluster else [NO_POD_REQUESTS])]
-    return [_row(one, wholes.get(one.key.workload, NOTHING)) for one in advice], notes
+    notes = [*found.surveyed.problems, *([] if asked.names_cluster else [NO_TEMPLATES])]
+    return Rows([_row(one, wholes.get(one.key.workload, NOTHING)) for one in advice], notes, found.templates)
 
 
 def look(asked: Asked, watch: Watch = unwatched) -> Looked:
@@ -121,8 +130,8 @@ def look(asked: Asked, watch: Watch = unwatched) -> Looked:
         client.close()
     advice = advise(surveyed, settings, now)
     if found is None:
-        return Looked(now, surveyed, advice, [], None)
-    return Looked(now, surveyed, advice, found.nodes, found.is_protected)
+        return Looked(now, surveyed, advice, [], None, {})
+    return Looked(now, surveyed, advice, found.nodes, found.is_protected, found.templates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +139,14 @@ class _Found:
     cluster: Cluster
     nodes: list[Node]
     is_protected: Callable[[Pod], bool] | None
+    templates: Templates
 
 
 async def _cluster(asked: Asked) -> _Found:
     is_whole = not asked.namespace and not asked.selector
     async with connect(asked.kubeconfig, asked.context) as client:
         picture: Picture = await read_picture(client.connection, asked.namespace, asked.selector)
+        templates = await read_templates(client.connection, asked.namespace)
         budgets = (
             await list_rows(client.connection, POD_DISRUPTION_BUDGETS, decode_disruption_limit) if is_whole else []
         )
@@ -143,7 +154,8 @@ async def _cluster(asked: Asked) -> _Found:
     for node in picture.nodes:
         largest = largest.largest(node.allocatable)
     pods = [(pod, picture.workload(pod)) for pod in picture.pods if not pod.is_terminal]
-    return _Found(Cluster(pods, largest), picture.nodes, letting_none_go(budgets) if is_whole else None)
+    is_protected = letting_none_go(budgets) if is_whole else None
+    return _Found(Cluster(pods, largest), picture.nodes, is_protected, templates)
 
 
 @contextmanager

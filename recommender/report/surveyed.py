@@ -23,9 +23,10 @@ NO_NODES: Final = (
     "Which nodes could be given back is not known: that takes every pod of the cluster with what keeps it where it is, "
     "which a Prometheus does not tell. Name the cluster by --context, without a namespace or a selector."
 )
-NO_POD_REQUESTS: Final = (
-    "Whether pods request as a whole (spec.resources) is not known, which a Prometheus does not tell: a patch of such "
-    "a workload may be refused, or change less than it says. Name the cluster by --context for one that holds."
+NO_TEMPLATES: Final = (
+    "Whether pods request as a whole (spec.resources), and whether a template has each of their containers, is not "
+    "known, which a Prometheus does not tell: a patch of such a workload may be refused, or change less than it says. "
+    "Name the cluster by --context for one that holds."
 )
 NO_NODE_PRICES: Final = (
     "Prices are those of a node of which nothing is known: name the cluster by --context for each node's own."
@@ -58,7 +59,7 @@ def surveyed_savings(
     spare = None if is_protected is None else realisable(snapshot, prices, is_protected=is_protected)
     notes = [
         *_first(surveyed.problems),
-        *([] if nodes else [NO_NODE_PRICES, NO_POD_REQUESTS]),
+        *([] if nodes else [NO_NODE_PRICES, NO_TEMPLATES]),
         *([NO_NODES] if spare is None else []),
     ]
     found = told(

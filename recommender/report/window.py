@@ -58,13 +58,14 @@ class Window:
         """Cores and bytes now, by namespace, pod and container; None for what is not known."""
         self._spans: dict[Resource, Span] = {}
         """Each resource may be read at steps of its own."""
-        self._began_at: float | None = None
+        self._began_at: dict[Resource, float] = {}
         self._sums: dict[tuple[ContainerKey, Resource], _Sum] = {}
 
     @property
     def seconds(self) -> float:
-        """How long it is, from the first amount that is known."""
-        return 0.0 if self._began_at is None else max(span.end for span in self._spans.values()) - self._began_at
+        """How long it is, from the first amount that is known, as the resource tells that is read most closely."""
+        closest = min(self._began_at, key=lambda resource: self._spans[resource].step, default=None)
+        return 0.0 if closest is None else self._spans[closest].end - self._began_at[closest]
 
     @property
     def words(self) -> str:
@@ -109,7 +110,7 @@ class Window:
         found = row[is_known]
         if not len(found):
             return
-        self._note_begin(self._spans[resource], int(is_known.argmax()))
+        self._note_begin(resource, int(is_known.argmax()))
         buckets, starts = _buckets(resource), np.arange(0, len(row), -(-len(row) // MOST_POINTS))
         one = self._sums.get((key, resource))
         if one is None:
@@ -124,10 +125,11 @@ class Window:
         one.known += np.add.reduceat(is_known, starts, dtype=np.int64)
         self._note_newest(resource, instance, row)
 
-    def _note_begin(self, span: Span, point: int) -> None:
+    def _note_begin(self, resource: Resource, point: int) -> None:
         # An amount is of the step before its time.
+        span = self._spans[resource]
         at = float(span.start + (point - 1) * span.step)
-        self._began_at = at if self._began_at is None else min(self._began_at, at)
+        self._began_at[resource] = min(self._began_at.get(resource, at), at)
 
     def _note_newest(self, resource: Resource, instance: Instance, row: Floats) -> None:
         last = row[-max(int(_NOW // self._spans[resource].step), 1) :]

@@ -189,3 +189,35 @@ def test_what_a_pod_should_request_as_a_whole_is_told_of_what_an_autoscaler_reco
     cluster.add_web(cpu="1", memory="1Gi", resources={"requests": {"cpu": "2"}})
     [one] = json.loads(cluster.run("recommend", "-o", "json").stdout)
     assert one["pod_target"] == {"cpu_millicores": 250, "memory_bytes": None}
+
+
+def test_what_is_put_into_pods_when_they_are_made_is_in_no_patch() -> None:
+    template = {WEB: frozenset({"app"})}
+    text = "".join(patches([row(), row("istio-proxy")], templates=template))
+    assert "# shop/Deployment/web, istio-proxy: the template does not have it" in text
+    [document] = [one for one in yaml.safe_load_all(text) if one]
+    assert [one["name"] for one in document["spec"]["template"]["spec"]["containers"]] == ["app"]
+    whole = {"cpu_millicores": 200, "memory_bytes": None}
+    spec = pod_spec(patch_of(WEB, [row(pod_target=whole), row("istio-proxy", pod_target=whole)], template[WEB]))
+    assert (spec["resources"]["requests"]["cpu"], len(spec["containers"])) == ("200m", 1)
+    both = savings(account(), account(container="istio-proxy"))
+    assert "istio-proxy" not in Patches(both, template).of(WEB)
+
+
+@pytest.mark.promserver
+def test_with_a_cluster_named_its_templates_are_heeded(cluster: Cluster) -> None:
+    containers = [container_json(name, cpu="1", memory="1Gi") for name in ("app", "istio-proxy")]
+    web = cluster.add_web(containers=containers)
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    for name in ("app", "istio-proxy"):
+        fleet.pod(web["metadata"]["name"], None, namespace="default", container=name)
+    with serving(fleet.metrics) as url:
+        named = ("--prometheus", url, "--kubeconfig", str(cluster.kubeconfig))
+        patch = cluster.run("recommend", *named, "-o", "patch").stdout
+        page = cluster.run("report", *named, "-o", "html").stdout
+        alone = cluster.run("recommend", "--prometheus", url, "-o", "patch").stdout
+    assert [one["name"] for one in pod_spec(patch)["containers"]] == ["app"]
+    assert "istio-proxy: the template does not have it" in patch
+    assert "name: app" in page
+    assert "name: istio-proxy" not in page
+    assert "whether a template has each of their containers" in " ".join(alone.replace("#", " ").split())
