@@ -158,7 +158,7 @@ def next_step(pod: Pod, goal: Sizes, facts: Facts, now: float, rules: Rules = DE
     calm = _changed(pod, calm)
     if calm and calm != sizes:
         sizes = calm
-    parted = kept_apart(pod, sizes, facts.stated)
+    parted = kept if sizes == kept else kept_apart(pod, sizes, facts.stated)
     if parted is None:
         return Step(refusal=Reason.QOS_CLASS, message="no step towards this size keeps the QoS class")
     sizes = _changed(pod, parted)
