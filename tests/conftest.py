@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.browser import why_no_browser
 from tests.kubernetes.apiserver import why_no_apiserver
@@ -18,7 +18,12 @@ from tests.kubernetes.vm import why_no_vm_cluster
 from tests.recommender.prometheus.server import why_no_prometheus
 
 # A machine that is busy with something else fails no test; and a run for CI repeats.
-settings.register_profile("elastipod", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.register_profile(
+    "elastipod",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+)
 settings.load_profile("elastipod")
 # A run in the background of a script, as of CI, hears no interrupts; the programs that tests interrupt shall.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
