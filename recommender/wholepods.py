@@ -21,9 +21,18 @@ def beyond(whole: Resources, requests: Sequence[Resources], targets: Sequence[Re
 
 
 def pod_target(pod: Pod, targets: Mapping[str, Resources]) -> Resources:
-    """What a pod would request as a whole if its containers requested so much; nothing of what it does not now."""
+    """What a pod would request as a whole if its containers requested so much; nothing of what it does not now.
+
+    Where it is not known what one of them needs, no less than it does now.
+    """
     together = containers_sum(pod, lambda one: targets.get(one.name, NOTHING).or_else(one.requests))
-    return Resources(*(None if one.of(pod.pod_requests) is None else one.of(together) for one in Resource))
+
+    def amount(resource: Resource) -> int | None:
+        now, then = resource.of(pod.pod_requests), resource.of(together) or 0
+        known = (resource.of(targets.get(one.name, NOTHING)) for one in pod.sized_containers)
+        return now if now is None else then if None not in known else max(now, then)
+
+    return Resources(*map(amount, Resource))
 
 
 def _shares(

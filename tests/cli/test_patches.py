@@ -88,6 +88,13 @@ def test_what_a_plain_init_container_needs_a_pod_keeps() -> None:
     assert pod_target(pod, {"app": Resources(300, 10)}) == Resources(1500, None)
 
 
+def test_a_pod_keeps_what_it_requests_as_a_whole_while_the_need_of_one_container_is_not_known() -> None:
+    containers = (Container("app", requests=Resources(1000, None)), Container("log"))
+    pod = Pod("shop", "web-0", "u", containers=containers, pod_requests=Resources(2000, 1024 * MI))
+    assert pod_target(pod, {"app": Resources(300, 10)}) == Resources(2000, 1024 * MI)
+    assert pod_target(pod, {"app": Resources(300, 10), "log": Resources(50, None)}) == Resources(350, 1024 * MI)
+
+
 def test_a_report_of_a_pod_that_requests_as_a_whole_has_the_same_patch() -> None:
     cpu = account(4.0, 1.0, pods=2, pod_target=0.5)
     memory = account(4.0, 1.0, Resource.MEMORY, pods=2, pod_target=0.5 * GIB)
