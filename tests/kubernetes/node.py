@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
+from actuator.paths import Driver
 from tests.kubernetes import binaries
 from tests.kubernetes.images import PAUSE, why_no_images
 from tests.kubernetes.processes import Processes
@@ -27,7 +28,7 @@ def why_no_node() -> str:
     return binaries.why_missing("kubelet") or why_no_images()
 
 
-def containerd_config(networks: Path, *, may_lower_oom_score: bool) -> str:
+def containerd_config(networks: Path, driver: Driver, *, may_lower_oom_score: bool) -> str:
     """Its config.toml. Without CAP_SYS_RESOURCE no pod starts, unless OOM scores are left as they are."""
     return f"""version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -41,7 +42,7 @@ def containerd_config(networks: Path, *, may_lower_oom_score: bool) -> str:
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        SystemdCgroup = false
+        SystemdCgroup = {json.dumps(driver is Driver.SYSTEMD)}
 """
 
 
@@ -52,12 +53,12 @@ def network_config(subnet: str) -> dict[str, Any]:
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]}
 
 
-def kubelet_config(authority: Path, *, is_v1: bool) -> dict[str, Any]:
+def kubelet_config(authority: Path, driver: Driver, *, is_v1: bool) -> dict[str, Any]:
     """Its KubeletConfiguration."""
     config: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "cgroupDriver": "cgroupfs",
+        "cgroupDriver": driver.value,
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "authentication": {
             "anonymous": {"enabled": False},
@@ -88,7 +89,9 @@ class Node:
     def start_runtime(self) -> None:
         """Start containerd, and do not wait."""
         config = self._folder / "containerd.toml"
-        config.write_text(containerd_config(self._networks, may_lower_oom_score=_may(_SYS_RESOURCE)))
+        config.write_text(
+            containerd_config(self._networks, driver=Driver.CGROUPFS, may_lower_oom_score=_may(_SYS_RESOURCE))
+        )
         self._processes.start("containerd", ["containerd", "--config", str(config)])
 
     def wait_runtime(self) -> None:
@@ -102,7 +105,7 @@ class Node:
     def start_kubelet(self, kubeconfig: Path, authority: Path) -> None:
         """Start it, or start it again, and do not wait."""
         config = self._folder / "kubelet.json"
-        config.write_text(json.dumps(kubelet_config(authority, is_v1=True)))
+        config.write_text(json.dumps(kubelet_config(authority, Driver.CGROUPFS, is_v1=True)))
         self._processes.start(
             "kubelet",
             [

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from actuator.paths import Driver, container_path
+from elastipod.pods import QosClass
 from tests.build import container_json, pod_json
 from tests.kubernetes.calls import Calls, Json
 from tests.kubernetes.images import BUSYBOX
@@ -45,9 +47,8 @@ def actual(pod: Json) -> Any:
     return pod["status"]["containerStatuses"][0]["resources"]
 
 
-def cgroup_of(pod: Json, container: str = "app") -> str:
+def cgroup_of(pod: Json, container: str = "app", driver: Driver = Driver.CGROUPFS) -> str:
     """Where a running container's cgroup lies below the node's root."""
     [status] = [one for one in pod["status"]["containerStatuses"] if one["name"] == container]
-    quality = pod["status"]["qosClass"].lower()
-    between = "" if quality == "guaranteed" else f"/{quality}"
-    return f"kubepods{between}/pod{pod['metadata']['uid']}/{status['containerID'].removeprefix('containerd://')}"
+    quality = QosClass(pod["status"]["qosClass"])
+    return container_path(driver, quality, pod["metadata"]["uid"], status["containerID"])

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from actuator.paths import Driver
 from tests.kubernetes import binaries
 from tests.kubernetes.cluster import ADDRESS, NODE, NODE_USER, SUBNET, Cluster, why_no_controllers
 from tests.kubernetes.images import make_images, why_no_images
@@ -23,7 +24,13 @@ _SHELL_PORT: Final = 2222
 _FILES_PORT: Final = 8080
 _DISK_BYTES: Final = 3 * 1024**3
 _COMMAND_SECONDS: Final = 300.0
-_DEBS: Final = ("busybox-static", "containerd", "runc", "containernetworking-plugins", "libc6", "libseccomp2")
+_DEBS: Final = (
+    "busybox-static", "containerd", "runc", "containernetworking-plugins", "libc6", "libseccomp2",
+    # systemd and what it loads; dbus is not needed, as root asks it by a socket of its own.
+    "systemd", "libsystemd-shared", "libacl1", "libapparmor1", "libaudit1", "libblkid1", "libcap-ng0", "libcap2",
+    "libcrypt1", "libgcrypt20", "libgpg-error0", "libip4tc2", "libkmod2", "liblz4-1", "liblzma5", "libmount1",
+    "libpam0g", "libpcre2-8-0", "libselinux1", "libssl3", "libzstd1",
+)  # fmt: skip
 _MODULES: Final = (
     *DISK_MODULES, "net/core/failover.ko", "drivers/net/net_failover.ko", "drivers/net/virtio_net.ko",
     "net/llc/llc.ko", "net/802/stp.ko", "net/bridge/bridge.ko", "drivers/net/veth.ko", "fs/overlayfs/overlay.ko",
@@ -35,15 +42,18 @@ $B mount -t proc p /proc; $B mount -t devtmpfs d /dev
 for module in /modules/*; do $B insmod $module; done
 while [ ! -b /dev/vda ]; do $B sleep 0.05; done
 $B mount -t ext4 /dev/vda /disk; $B cp -r /node /disk/node
-$B umount /proc; exec $B switch_root /disk /start
-"""
+$B umount /proc; exec $B switch_root /disk """
+_INITS: Final = {Driver.CGROUPFS: "/start", Driver.SYSTEMD: "/lib/systemd/systemd --unit=node.service"}
+"""What is process 1: the first starts all itself, and systemd starts the first."""
 _START: Final = f"""#!/bin/busybox sh
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/root
+if [ ! -d /run/systemd/system ]; then
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev
 mkdir -p /dev/pts /dev/shm; mount -t devpts p /dev/pts
 mount -t tmpfs s /dev/shm; mount -t tmpfs t /tmp; mount -t tmpfs r /run; ln -sf /proc/self/fd /dev/fd
 mount -t cgroup2 c /sys/fs/cgroup; cd /sys/fs/cgroup
 for one in $(cat cgroup.controllers); do echo +$one > cgroup.subtree_control; done; cd /
+fi
 mount --make-rshared /; hostname {NODE}; dmesg -n 1
 ip link set lo up; ip addr add {MACHINE}/24 dev eth0; ip link set eth0 up; ip route add default via {ADDRESS}
 echo 1 > /proc/sys/net/ipv4/ip_forward
@@ -53,6 +63,12 @@ until ctr version > /dev/null 2>&1; do sleep 0.1; done
 for image in /images/*; do ctr -n k8s.io images import $image; done
 /start-kubelet
 while :; do sleep 1000; done
+"""
+_UNIT: Final = """[Unit]
+DefaultDependencies=no
+[Service]
+ExecStart=/start
+Delegate=yes
 """
 _START_KUBELET: Final = f"""#!/bin/busybox sh
 kubelet --config=/node/kubelet.json --kubeconfig=/node/kubeconfig --hostname-override={NODE} --node-ip={MACHINE} \\
@@ -73,6 +89,8 @@ def why_no_vm_cluster() -> str:
 class VmCluster(Cluster):
     """As the cluster in namespaces, with another node: slower by its emulated processors."""
 
+    driver = Driver(os.environ.get("ELASTIPOD_CGROUP_DRIVER", Driver.CGROUPFS))
+    """Of kubelet and containerd; with systemd's, systemd is process 1."""
     node_process = "machine"
     longest_seconds = 300.0
 
@@ -131,15 +149,17 @@ class VmCluster(Cluster):
         shutil.copy(shutil.which("busybox") or "", folder / "bin" / "busybox")
         for number, module in enumerate(modules(_MODULES)):
             shutil.copy(module, folder / "modules" / f"{number:02}-{module.name}")
-        (folder / "init").write_text(_BOOT)
+        (folder / "init").write_text(f"{_BOOT}{_INITS[self.driver]}\n")
         (folder / "init").chmod(0o755)
         node, plane = folder / "node", self.control_plane
         authority = Path("/node/authority.crt")
         shutil.copy(plane.authority.certificate, node / authority.name)
         kubeconfig = plane.kubeconfig(NODE_USER).read_text().replace(str(plane.authority.certificate), str(authority))
         (node / "kubeconfig").write_text(kubeconfig)
-        (node / "kubelet.json").write_text(json.dumps(kubelet_config(authority, is_v1=False)))
-        (node / "containerd.toml").write_text(containerd_config(Path("/node/networks"), may_lower_oom_score=True))
+        (node / "kubelet.json").write_text(json.dumps(kubelet_config(authority, self.driver, is_v1=False)))
+        (node / "containerd.toml").write_text(
+            containerd_config(Path("/node/networks"), driver=self.driver, may_lower_oom_score=True)
+        )
         (node / "networks").mkdir()
         (node / "networks" / "10-pods.conflist").write_text(json.dumps(network_config(SUBNET)))
         return folder
@@ -148,7 +168,7 @@ class VmCluster(Cluster):
 def _disk() -> Path:
     """The machine's disk, made where none is kept that is made of the same. Raises NoMachine."""
     kubelet = binaries.find("kubelet")
-    made_of = hashlib.sha256(repr((_DEBS, _START, _START_KUBELET, str(kubelet))).encode()).hexdigest()[:12]
+    made_of = hashlib.sha256(repr((_DEBS, _START, _START_KUBELET, _UNIT, str(kubelet))).encode()).hexdigest()[:12]
     disk = cache() / f"node-{made_of}.img"
     if not disk.exists():
         root = userland(_DEBS, "node")
@@ -159,7 +179,10 @@ def _disk() -> Path:
         for name, text in (("start", _START), ("start-kubelet", _START_KUBELET)):
             (root / name).write_text(text)
             (root / name).chmod(0o755)
+        (root / "etc" / "systemd" / "system").mkdir(parents=True)
         for name, text in (
+            ("fstab", ""),
+            ("systemd/system/node.service", _UNIT),
             ("passwd", "root:x:0:0:root:/root:/bin/sh\n"),
             ("group", "root:x:0:\n"),
             ("hosts", "127.0.0.1 localhost\n"),

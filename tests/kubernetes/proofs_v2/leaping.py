@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 
 from elastipod.quantities import parse_memory
 from tests.kubernetes.calls import Json
-from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.pods import actual, cgroup_of
 from tests.kubernetes.processes import wait_for
 from tests.kubernetes.proofs.spikes import Outcome, ends, remove, wait_running
 from tests.kubernetes.proofs.workloads import SIGNS, container, pod
+from tests.kubernetes.vm import VmCluster
 from tests.localcluster.served import PODS
 
 T = TypeVar("T")
@@ -47,11 +47,11 @@ Tell = Callable[[str, Iterable[Group]], None]
 class Leap:
     """One such pod, which runs."""
 
-    def __init__(self, cluster: Cluster, began: Json) -> None:
+    def __init__(self, cluster: VmCluster, began: Json) -> None:
         self.began = began
         self.name: str = began["metadata"]["name"]
         self.path = f"{PODS}/{self.name}"
-        self.folder = f"/sys/fs/cgroup/{cgroup_of(began)}"
+        self.folder = f"/sys/fs/cgroup/{cgroup_of(began, driver=cluster.driver)}"
         self._cluster = cluster
 
     @property
@@ -128,7 +128,7 @@ class Leap:
 
 
 @contextmanager
-def leaps(cluster: Cluster, *names: str) -> Iterator[list[Leap]]:
+def leaps(cluster: VmCluster, *names: str) -> Iterator[list[Leap]]:
     """Such pods, once they run, until the end of the block."""
     # They wait at pipes, as looking again and again takes the node's processors from the actuator.
     cluster.in_node(f"mkdir -p {SIGNS}; cd {SIGNS}; mkfifo {' '.join(f'{name} {name}-end' for name in names)}")

@@ -12,6 +12,7 @@ from tests.charts.pages import CHART
 from tests.kubernetes.calls import Json
 from tests.kubernetes.processes import wait_for
 from tests.kubernetes.proofs.installation import NAMESPACE, NODE_NAMESPACE, RELEASE, Elastipod, archives
+from tests.kubernetes.vm import VmCluster
 
 DAEMON_SET: Final = f"/apis/apps/v1/namespaces/{NODE_NAMESPACE}/daemonsets/{RELEASE}-actuator"
 _OFF: Final[Json] = {"enabled": False}
@@ -19,6 +20,8 @@ _OFF: Final[Json] = {"enabled": False}
 
 class NodeRelease(Elastipod):
     """As the whole release. Pods are paused where they say so, so that tests of the bare node can go on beside it."""
+
+    cluster: VmCluster
 
     def install(self, **settings: Any) -> None:
         """With these settings, once its image is there; again with others, until the new one is at work."""
@@ -31,7 +34,7 @@ class NodeRelease(Elastipod):
             "updater": _OFF,
             "admission": _OFF,
             "actuator": {
-                "cgroup": {"version": "v2", "driver": "cgroupfs"},
+                "cgroup": {"version": "v2", "driver": self.cluster.driver},
                 "settings": {"memorySpike": "Off", **settings},
             },
         }
