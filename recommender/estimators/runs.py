@@ -70,7 +70,13 @@ class EarlierRuns:
             growths.append(_growth(run, self._horizon)[some])
         return _States(np.concatenate(states), np.concatenate(growths))
 
-    @property
+    @cached_property
+    def _ahead(self) -> list[Floats]:
+        """Of each run, the most it used from each of its samples on to a minute later."""
+        seconds = max(_ENVELOPE_HORIZON, self._horizon)
+        return [_peak_ahead(run.memory_bytes, int(seconds / run.step_seconds) + 1) for run in self._runs]
+
+    @cached_property
     def start_bytes(self) -> float:
         """What a new run begins with."""
         start = max(_START, self._horizon)
@@ -87,6 +93,8 @@ class EarlierRuns:
         growth, is_novel = self._learned.ask(self._states(run)[list(places)])
         grown = used * np.exp(growth) * (1.0 + _MARGIN)
         sizes = np.maximum(grown, used + _LEAST_ROOM * self._peak)
+        if not is_novel.any():
+            return np.asarray(sizes)
         ages = np.asarray(places) * run.step_seconds
         envelope = np.minimum(self.envelope(ages) * 1.1, self.highest_bytes * _ABOVE_HIGHEST)
         novel = np.maximum(sizes, np.maximum(envelope, used * (1.0 + _NOVEL_MARGIN)))
@@ -95,8 +103,7 @@ class EarlierRuns:
     def envelope(self, ages: Floats) -> Floats:
         """The most that any earlier run used from these ages on to a minute later; 0 where all had ended."""
         highest = np.zeros(len(ages))
-        for run in self._runs:
-            ahead = _peak_ahead(run.memory_bytes, int(max(_ENVELOPE_HORIZON, self._horizon) / run.step_seconds) + 1)
+        for run, ahead in zip(self._runs, self._ahead, strict=True):
             places = (ages / run.step_seconds).astype(np.int64)
             is_alive = places < len(ahead)
             highest[is_alive] = np.maximum(highest[is_alive], ahead[places[is_alive]])
