@@ -26,6 +26,10 @@ def _run() -> None:
     configure_logging("warning", as_json=False)
     try:
         command()()
+    except ModuleNotFoundError as error:
+        needs = "elastipod[recommender,replay,local] has all that a verb may need"
+        sys.stderr.write(f"error: {error.name} is not installed; {needs}\n")
+        sys.exit(1)
     except (AccessError, KubeError) as error:
         sys.stderr.write(f"error: {shown(error)}\n")
         sys.exit(1)

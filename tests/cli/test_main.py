@@ -107,3 +107,27 @@ def test_a_reader_that_goes_away_is_no_crash(cluster: Cluster) -> None:
     process.stdout = None
     _, errors = process.communicate(timeout=30)
     assert b"Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["explain", "web", "--kubeconfig", "/no/such"], ""),
+        (["recommend", "--kubeconfig", "/no/such"], ""),
+        (["report", "--prometheus", "http://127.0.0.1:1"], "numpy"),
+        (["replay", "no-such-file"], "numpy"),
+        (["demo"], "numpy"),
+        (["local", "up", "--simulated", "--foreground"], "jsonpatch"),
+    ],
+)
+def test_a_verb_needs_only_what_it_uses_and_names_what_is_not_installed(
+    tmp_path: Path, words: list[str], missing: str
+) -> None:
+    absent = ("numpy", "sklearn", "prometheus_api_client", "jsonpatch", "cryptography", "pyarrow", "uvloop")
+    script = f"import sys; sys.modules.update(dict.fromkeys({absent})); from elastipod.cli.main import run; run()"
+    answer = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert_one_line(answer, f"{missing} is not installed" if missing else "/no/such can not be read")
