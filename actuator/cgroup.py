@@ -69,11 +69,6 @@ def cpu_quota(limit_millicores: int | None, period_microseconds: int = PERIOD_MI
     return max(limit_millicores * period_microseconds // 1000, _LEAST_QUOTA)
 
 
-def burst_within(quota: int | None, burst_microseconds: int) -> int:
-    """A burst the kernel takes: none without a quota, never above it."""
-    return 0 if quota is None else min(max(burst_microseconds, 0), quota)
-
-
 def millicores_of_shares(shares: int) -> int:
     """As the kubelet reads them back."""
     return -(-shares * 1000 // 1024)

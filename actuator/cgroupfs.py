@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from actuator.cgroup import CgroupWrite
+from actuator.paths import slices_of
 
 _NAME: Final = re.compile(r"[0-9A-Za-z_.:-]{1,255}", re.ASCII)
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_BYTES: Final = 65_536
-_KUBEPODS: Final = ("kubepods.slice", "kubepods")
 
 
 class BadGroup(OSError):
@@ -69,7 +69,9 @@ class CgroupFs:
         self.root = Path(root)
         self.parent = parent
         self._parts = parts_of(parent) if parent else []
-        tops = (self.root, *(self.root.joinpath(*self._parts, name) for name in _KUBEPODS))
+        slices = slices_of(parent).replace("/", "-")
+        names = (f"{slices}-kubepods.slice",) if slices else ("kubepods.slice", "kubepods")
+        tops = (self.root, *(self.root.joinpath(*self._parts, name) for name in names))
         self.version = 2 if any((top / "cgroup.controllers").is_file() for top in tops) else 1
         self._hierarchies = self._find_hierarchies()
 

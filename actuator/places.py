@@ -6,7 +6,7 @@ Owns the search: the layouts that are possible are tried, and the one that is fo
 from collections.abc import Iterator
 
 from actuator.cgroupfs import CgroupFs
-from actuator.paths import STATIC_POD_ANNOTATION, Driver, PathError, container_path
+from actuator.paths import STATIC_POD_ANNOTATION, Driver, PathError, container_path, slices_of
 from elastipod.pods import Container, Pod
 
 
@@ -15,6 +15,7 @@ class Places:
 
     def __init__(self, fs: CgroupFs) -> None:
         self._fs = fs
+        self._slices = slices_of(fs.parent)
         self._driver: Driver | None = None
 
     def locate(self, pod: Pod, container: Container) -> tuple[str, str] | None:
@@ -29,7 +30,10 @@ class Places:
         uid = pod.annotations.get(STATIC_POD_ANNOTATION, pod.uid)
         drivers = (self._driver,) if self._driver is not None else (Driver.SYSTEMD, Driver.CGROUPFS)
         for driver in drivers:
+            root = self._slices if driver is Driver.SYSTEMD else ""
             try:
-                yield driver, container_path(driver, pod.qos_class, uid, container.container_id)
+                path = container_path(driver, pod.qos_class, uid, container.container_id, root)
             except PathError:
                 return
+            # Of a slice, each name below holds all above it; the folders of those are the parent.
+            yield driver, path.removeprefix(f"{self._fs.parent}/") if root else path

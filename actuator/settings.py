@@ -22,7 +22,7 @@ class ActuatorSettings:
     cgroup_root: str = "/sys/fs/cgroup"
     """Where the node's cgroups are mounted."""
     cgroup_parent: str = ""
-    """A folder in each hierarchy below which `kubepods` lies; empty for the top. The kubelet's --cgroup-root."""
+    """The kubelet's --cgroup-root as a folder in each hierarchy: `kubelet`, or `kubelet.slice`; empty for the top."""
     memory_spike: Literal["Pause", "Off"] = "Pause"
     """What holds for pods that say nothing: Pause or Off."""
     memory_spike_allowed: bool = True

@@ -26,7 +26,6 @@ class Reason(StrEnum):
     SIZED_AT_CREATION = "SizedAtCreation", "the pod was given its size when it was created"
     DONATED = "Donated", "the pod gave room it did not use to one that needed it"
     RESTORED = "Restored", "a donor gets back what it gave"
-    MEMORY_SPIKE = "MemorySpike", "memory leapt towards the limit"
     REVERTED = "Reverted", "the spec was put back to what is allocated"
 
     BOOST_ENDED = "BoostEnded", "the pod has started and gives back the CPU that it was given for that"
@@ -121,7 +120,6 @@ class Reason(StrEnum):
     NODE_BUDGET_EMPTY = "NodeBudgetEmpty", "the node has no memory to spare"
     LEAK_SUSPECTED = "LeakSuspected", "it was raised too often in a short time"
     AT_CEILING = "AtCeiling", "it has as much as the policy allows"
-    RELEASED_BY_GUARD = "ReleasedByGuard", "the guard let go what was held, as the actuator was silent"
     STOPPED_BY_PRESSURE = "StoppedByPressure", "a shrink was stopped, as the container needs the memory"
 
     # What is wrong with input.

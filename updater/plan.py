@@ -192,20 +192,6 @@ def in_order(resizes: Iterable[Resize], priorities: Mapping[str, int]) -> list[R
     return sorted(resizes, key=lambda one: (one.urgency, -priorities.get(one.key, 0), -one.gain, one.key))
 
 
-def plan_resizes(
-    pods: Iterable[tuple[Pod, Facts]], now: float, rules: Rules = DEFAULT_RULES
-) -> tuple[list[Resize], list[Decision]]:
-    """All decisions, and the resizes among them in order."""
-    decisions, resizes, priorities = [], [], {}
-    for pod, facts in pods:
-        decision = decide(pod, facts, now, rules)
-        decisions.append(decision)
-        if decision.resize is not None:
-            resizes.append(decision.resize)
-            priorities[pod.key] = pod.priority
-    return in_order(resizes, priorities), decisions
-
-
 def restarts(pod: Pod, sizes: Sizes) -> bool:
     """Whether a container's own resizePolicy restarts it for this change."""
     for container in pod.containers:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from actuator.cgroup import (
     CgroupWrite,
-    burst_within,
     cpu_quota,
     cpu_shares,
     cpu_weight,
@@ -50,11 +49,6 @@ def test_what_is_not_set_is_not_limited_r40() -> None:
     assert quota_writes(2, "g", None) == [CgroupWrite("g", "cpu.max", "max 100000")]
     assert quota_writes(1, "g", None)[-1] == CgroupWrite("g", "cpu.cfs_quota_us", "-1")
     assert memory_writes(2, "g", 5, None) == [CgroupWrite("g", "memory.max", "max")]
-
-
-def test_a_burst_is_never_above_its_quota_r40() -> None:
-    assert burst_within(20_000, 30_000) == 20_000
-    assert burst_within(None, 30_000) == 0
 
 
 @given(st.integers(2, 262_144))

@@ -12,7 +12,7 @@ from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from tests.updater.build import NOW, Mi, advice, amounts, container, facts, limit_range, pod, size, usage
 from updater.facts import Facts, Urgency
-from updater.plan import decide, plan_resizes, restarts
+from updater.plan import decide, in_order, restarts
 from updater.precheck import limit_range_problem
 from updater.shape import qos_class, with_sizes
 from updater.sizes import Size
@@ -201,8 +201,8 @@ def test_a_killed_container_goes_first_and_without_cool_down() -> None:
     killed = pod(container(requests=amounts("1", "1Gi"), limits=amounts("2", "1Gi"), killed=True), name="a")
     starved = pod(name="b")
     found = facts(advice(amounts(memory="1200Mi"), lower=amounts(memory="1Gi")), resized_at=NOW - 1)
-    resizes, _ = plan_resizes([(starved, facts(advice(amounts("9")))), (killed, found)], NOW)
-    assert [(one.key, one.reason) for one in resizes] == [
+    resizes = [decide(starved, facts(advice(amounts("9"))), NOW).resize, decide(killed, found, NOW).resize]
+    assert [(one.key, one.reason) for one in in_order(filter(None, resizes), {})] == [
         ("shop/a", Reason.OOM_KILLED),
         ("shop/b", Reason.OUTSIDE_BOUNDS),
     ]
@@ -216,8 +216,9 @@ def test_the_order_is_killed_asked_starved_stated_saving() -> None:
         "starved": (pod(name="starved"), facts(advice(amounts("2")))),
         "asked": (pod(name="asked"), facts(stated=stated, asked=True)),
     }
-    resizes, _ = plan_resizes(cases.values(), NOW)
-    assert [one.key.partition("/")[2] for one in resizes] == ["asked", "starved", "stated", "saving"]
+    resizes = [decide(one, found, NOW).resize for one, found in cases.values()]
+    found = [one.key.partition("/")[2] for one in in_order(filter(None, resizes), {})]
+    assert found == ["asked", "starved", "stated", "saving"]
 
 
 def test_a_stated_size_beats_the_recommendation_and_drags_the_limit_only_as_far_as_needed() -> None:

@@ -58,13 +58,6 @@ class FaultKind(StrEnum):
     """For the time of the faults, metrics.k8s.io is silent, empty, partial or tells nonsense."""
 
 
-WATCH_FAULTS: Final = frozenset(
-    {FaultKind.CUT_WATCH, FaultKind.DUPLICATED_EVENTS, FaultKind.REORDERED_EVENTS, FaultKind.MERGED_EVENTS}
-)
-_ON_WRITES: Final = (FaultKind.CONFLICT, FaultKind.DROPPED_ANSWER)
-_ON_CALLS: Final = (FaultKind.REFUSED, FaultKind.SLOW, FaultKind.THROTTLED, FaultKind.FAILED)
-
-
 class ProcessKilled(BaseException):
     """The process that made this call is dead. Nothing of it may go on, so nothing but its supervisor catches this."""
 
