@@ -10,6 +10,7 @@ from pathlib import Path
 NAMES = (
     "recommender",
     "growth",
+    "pauses",
     "endurance",
     "history",
     "upstream",
