@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from actuator.cgroup import CgroupWrite
-from actuator.paths import slices_of
 
 _NAME: Final = re.compile(r"[0-9A-Za-z_.:-]{1,255}", re.ASCII)
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -177,6 +176,12 @@ class CgroupFs:
             yield folder
         finally:
             os.close(folder)
+
+
+def slices_of(parent: str) -> str:
+    """The --cgroup-root of a kubelet whose slices lie in this folder, `kubelet` of `kubelet.slice`; else empty."""
+    last = parent.rpartition("/")[2]
+    return last.removesuffix(".slice").replace("-", "/") if last.endswith(".slice") else ""
 
 
 def parts_of(group: str) -> list[str]:

@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from actuator.cgroupfs import CgroupFs, KeptFile
+from actuator.changes import Changes
 from actuator.containerfiles import Arming, ContainerFiles, limit_of, open_files
 from actuator.memory import GONE, Target
 from actuator.spikewords import MemoryReading
+from elastipod.telemetry import get_logger
+
+log = get_logger(__name__)
 
 _NEAR: Final = 0.7
 # What the kernel takes back without harm: file pages, which tmpfs is not, and slab caches.
@@ -28,8 +32,17 @@ class KernelMemory:
     fs: CgroupFs
     on_close: Callable[[int], None] = lambda _: None
     meminfo: str = "/proc/meminfo"
+    changes: Changes | None = None
+    """Who else writes to a hold; None where there is none, or the kernel does not tell."""
     _files: dict[str, ContainerFiles] = field(default_factory=dict)
     _meminfo: KeptFile | None = None
+
+    def __post_init__(self) -> None:
+        if self.holds:
+            try:
+                self.changes = Changes()
+            except OSError as error:
+                log.warning("what others write to a hold is seen by sweeps only", error=str(error))
 
     @property
     def enforcement(self) -> str:
@@ -51,6 +64,11 @@ class KernelMemory:
         known = self._files.get(key)
         if known is None:
             self._files[key] = files
+            if self.changes is not None and files.high is not None:
+                try:
+                    self.changes.add(key, files.high.fd)
+                except OSError as error:
+                    log.warning("what others write to a hold is seen by sweeps only", key=key, error=str(error))
             return True
         known.others, files.others = files.others, known.others
         files.close()
@@ -85,6 +103,8 @@ class KernelMemory:
             for fd in (files.marks_fd, files.events.fd if files.events is not None else -1):
                 if fd >= 0:
                     self.on_close(fd)
+            if self.changes is not None:
+                self.changes.drop(key)
             files.close()
 
     def usage(self, key: str) -> int:
@@ -166,6 +186,9 @@ class KernelMemory:
         if self._meminfo is not None:
             self._meminfo.close()
             self._meminfo = None
+        if self.changes is not None:
+            self.changes.close()
+            self.changes = None
 
 
 def _raise(limit: KeptFile, swap: KeptFile | None, limit_bytes: int) -> None:

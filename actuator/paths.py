@@ -65,12 +65,6 @@ def container_path(driver: Driver, qos: QosClass, uid: str, container_id: str, c
     return f"{pod_path(driver, qos, uid, cgroup_root)}/{_leaf(driver, container_id)}"
 
 
-def slices_of(parent: str) -> str:
-    """The --cgroup-root of a kubelet whose slices lie in this folder, `kubelet` of `kubelet.slice`; else empty."""
-    last = parent.rpartition("/")[2]
-    return last.removesuffix(".slice").replace("-", "/") if last.endswith(".slice") else ""
-
-
 def parse_path(path: str) -> ContainerPath:
     """Whose cgroup lies at a path, in any known layout. Raises PathError, which shows the path."""
     parts = [part for part in path.split("/") if part]

@@ -5,8 +5,8 @@ Owns the search: the layouts that are possible are tried, and the one that is fo
 
 from collections.abc import Iterator
 
-from actuator.cgroupfs import CgroupFs
-from actuator.paths import STATIC_POD_ANNOTATION, Driver, PathError, container_path, slices_of
+from actuator.cgroupfs import CgroupFs, slices_of
+from actuator.paths import STATIC_POD_ANNOTATION, Driver, PathError, container_path
 from elastipod.pods import Container, Pod
 
 

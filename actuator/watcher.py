@@ -52,6 +52,9 @@ class Watcher:
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake_fd, select.EPOLLIN)
+        self._changes = memory.changes
+        if self._changes is not None:
+            self._epoll.register(self._changes.fd, select.EPOLLIN)
         self._keys_by_fd: dict[int, str] = {}
         memory.on_close = self._unlisten
         self._commands: deque[Callable[[float], None]] = deque()
@@ -180,6 +183,9 @@ class Watcher:
     def _take(self, events: list[tuple[int, int]]) -> list[str]:
         keys: list[str] = []
         for fd, _ in events:
+            if self._changes is not None and fd == self._changes.fd:
+                keys += self._changes.take()
+                continue
             key = self._keys_by_fd.get(fd)
             if key is not None:
                 keys.append(key)

@@ -19,10 +19,10 @@ from actuator.outcomes import Failed, Outcome, Watched
 from actuator.spikerules import SpikeRules
 from actuator.spikewords import Accepted, AskApi, Tell
 from actuator.watcher import Watcher
-from elastipod.clock import SystemClock
+from elastipod.clock import Clock, ManualClock, SystemClock
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.reasons import Reason
-from tests.actuator.trees import GROUP, MIB, POD, target, use, v2_tree
+from tests.actuator.trees import GROUP, MIB, POD, target, tell, use, v2_tree
 from tests.kubernetes.processes import wait_for
 
 
@@ -51,10 +51,10 @@ class Seen:
 
 
 @contextmanager
-def watching(fs: CgroupFs, state: Path | None = None) -> Iterator[tuple[Watcher, Seen]]:
+def watching(fs: CgroupFs, state: Path | None = None, clock: Clock | None = None) -> Iterator[tuple[Watcher, Seen]]:
     heartbeat = Heartbeat(state) if state is not None else None
     memory = KernelMemory(fs)
-    watcher = Watcher(memory, SpikeRules(), NodeBudget(0), SystemClock(), heartbeat)
+    watcher = Watcher(memory, SpikeRules(), NodeBudget(0), clock or SystemClock(), heartbeat)
     seen = Seen()
     watcher.on_outcome = seen.take
     watcher.start()
@@ -105,6 +105,19 @@ def test_a_hold_of_someone_else_is_left_alone(tmp_path: Path) -> None:
     assert isinstance(failed, Failed)
     assert "MemoryQoS" in failed.message
     assert number(root, GROUP, "memory.high") == str(50 * MIB)
+
+
+def test_a_hold_that_another_takes_off_stands_again_before_any_sweep(tmp_path: Path) -> None:
+    # As systemd does at each change of any other value; where the clock stands, nothing is swept.
+    root = v2_tree(tmp_path / "cg")
+    with watching(CgroupFs(root), clock=ManualClock(0.0)) as (watcher, seen):
+        watcher.add(target())
+        seen.wait(Watched)
+        high = root / GROUP / "memory.high"
+        held = wait_for(high.read_text, 10, "it is held", lambda text: not text.startswith("max"))
+        for _ in range(3):
+            tell(high, "max\n")
+            wait_for(high.read_text, 10, "it is held again", lambda text: text.split() == held.split())
 
 
 def test_a_container_that_can_not_be_watched_is_told(tmp_path: Path) -> None:
