@@ -3,6 +3,8 @@
 Owns its reading. An object that makes no sense in one place is read in all others, and the place is named.
 """
 
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -39,6 +41,7 @@ class Claim(Struct, frozen=True):
     mode: UpdateMode = UpdateMode.RECREATE
     """Off where it can not be read."""
     status: AutoscalerStatus = AutoscalerStatus()
+    """Of one that is ours."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -83,7 +86,14 @@ _whos: Final = msgspec.json.Decoder(_Who)
 _statuses: Final = msgspec.json.Decoder(AutoscalerStatus | None)
 
 
-def _claim(found: _Loose) -> Claim:
+def claim_decoder(ours: Collection[str]) -> Decoder[Claim]:
+    """For VerticalPodAutoscalers; `ours` are the recommenders that we are. Raises BadObject where not even the metadata
+    can be read. What others write into theirs each minute is left unread, and so is no change.
+    """
+    return Decoder(_Loose, lambda found: _claim(found, ours))
+
+
+def _claim(found: _Loose, ours: Collection[str]) -> Claim:
     meta, problems = found.metadata, []
     spec = AutoscalerSpec()
     try:
@@ -93,11 +103,11 @@ def _claim(found: _Loose) -> Claim:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problems.append(f"spec: {error}")
         recommender, target_ref = _who(found.spec)
-    try:
-        status = _statuses.decode(found.status) or AutoscalerStatus()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Ours to write; it is written anew.
-        status = AutoscalerStatus()
+    status = AutoscalerStatus()
+    if recommender in ours:
+        # One that can not be read is written anew.
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            status = _statuses.decode(found.status) or status
     policies: dict[str, SizePolicy] = {}
     listed = (spec.resource_policy.container_policies if spec.resource_policy else None) or []
     for place, policy in enumerate(listed):
@@ -123,10 +133,6 @@ def _claim(found: _Loose) -> Claim:
         status=status,
         problems=tuple(problems),
     )
-
-
-decode_claim: Final = Decoder(_Loose, _claim)
-"""A VerticalPodAutoscaler. Raises BadObject where not even its metadata can be read."""
 
 
 def _mode(spec: AutoscalerSpec) -> UpdateMode:

@@ -42,7 +42,7 @@ from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from recommender.capping import Hold
-from recommender.claims import Claim, decode_claim
+from recommender.claims import Claim, claim_decoder
 from recommender.oomkills import shows_new_kill
 from recommender.scaling import Scaler, decode_scaler, holds
 from recommender.settings import RecommenderSettings
@@ -82,7 +82,7 @@ class Watches:
         self.nodes_changed = False
         self.scalers_changed = False
         self._pods = self._reflector(PODS, decode_pod, self._on_pod)
-        self._claims = self._reflector(AUTOSCALERS, decode_claim, self._on_claim)
+        self._claims = self._reflector(AUTOSCALERS, claim_decoder(settings.recommender_names), self._on_claim)
         self._limit_ranges = self._reflector(LIMIT_RANGES, decode_limit_range, self._on_limits)
         self._quotas = self._reflector(RESOURCE_QUOTAS, decode_quota, self._on_limits)
         self._scalers = self._reflector(HORIZONTAL_POD_AUTOSCALERS, decode_scaler, self._on_scaler)

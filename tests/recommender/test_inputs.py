@@ -12,7 +12,7 @@ from elastipod.kube.decoding import BadObject
 from elastipod.pods import Workload
 from elastipod.quantities import Resources
 from elastipod.settings import SettingsError, load_settings
-from recommender.claims import decode_claim
+from recommender.claims import claim_decoder
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import UsageReading, read_pod_metrics
 from recommender.timeline import Timeline
@@ -85,6 +85,9 @@ def test_mutated_usage_crashes_nothing() -> None:
             raw[chance.randrange(len(raw))] = chance.randrange(256)
         for sample in read(bytes(raw)).samples:
             assert sample.cpu_cores is None or 0 <= sample.cpu_cores < 1e6
+
+
+decode_claim = claim_decoder(("elastipod",))
 
 
 def claim(**spec: Any) -> Any:
@@ -165,6 +168,17 @@ def test_a_claim_without_readable_metadata_is_a_bad_object() -> None:
     for body in (b"[]", b'{"metadata": []}', b"{", b""):
         with pytest.raises(BadObject):
             decode_claim(body)
+
+
+def test_what_another_recommender_writes_into_its_own_is_no_change() -> None:
+    body = autoscaler_json()
+    body["status"] = {"recommendation": {"containerRecommendations": [{"containerName": "a", "target": {"cpu": "1"}}]}}
+    ours = decode_claim(json.dumps(body).encode())
+    assert ours.status.recommendation is not None
+    body["spec"]["recommenders"] = [{"name": "another"}]
+    before = decode_claim(json.dumps(body).encode())
+    body["status"] = {"recommendation": {"containerRecommendations": []}}
+    assert decode_claim(json.dumps(body).encode()) == before
 
 
 def test_a_leap_of_the_wall_clock_ages_nothing_f14() -> None:
