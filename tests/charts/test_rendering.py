@@ -196,6 +196,11 @@ def test_without_its_capability_the_actuator_has_none() -> None:
         ({"version": "v2", "driver": "systemd"}, False, {"kubepods.slice"}),
         ({"version": "v2", "driver": "cgroupfs"}, True, {"kubepods"}),
         ({"version": "v2", "driver": "cgroupfs", "parent": "kubelet"}, False, {"kubelet/kubepods"}),
+        (
+            {"version": "v2", "driver": "systemd", "parent": "kubelet"},
+            False,
+            {"kubelet.slice/kubelet-kubepods.slice"},
+        ),
         ({"version": "v1", "driver": "systemd"}, False, {"memory/kubepods.slice"}),
         ({"version": "v1", "driver": "cgroupfs"}, True, {"memory/kubepods", "cpu/kubepods"}),
     ],

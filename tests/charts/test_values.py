@@ -141,7 +141,7 @@ _BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "a
         ),
         ({"admission": {"port": 9000}, "metrics": {"port": 9000}}, ["admission.port", "metrics.port", "9000"]),
         ({"actuator": {"namespace": "elastipod"}}, ["actuator.namespace", "actuator.createNamespace"]),
-        ({"actuator": {"cgroup": {"parent": "kubelet"}}}, ["actuator.cgroup.parent", "actuator.cgroup.driver"]),
+        ({"actuator": {"cgroup": {"parent": "kubelet/more"}}}, ["actuator.cgroup.parent", "actuator.cgroup.driver"]),
         (
             {"actuator": {"settings": {"memorySpike": "Pause", "memorySpikeAllowed": False}}},
             ["actuator.settings.memorySpike", "actuator.settings.memorySpikeAllowed"],

@@ -78,7 +78,9 @@ affinity:
 {{- if eq $component "actuator" -}}
 {{- $_ := set $settings "stateFolder" "/state/actuator" -}}
 {{- $_ := set $settings "cgroupRoot" "/host/cgroup" -}}
-{{- with $own.cgroup.parent -}}{{- $_ := set $settings "cgroupParent" . -}}{{- end -}}
+{{- with $own.cgroup.parent -}}
+{{- $_ := set $settings "cgroupParent" (ternary (printf "%s.slice" .) . (eq $own.cgroup.driver "systemd")) -}}
+{{- end -}}
 {{- end -}}
 {{- $fields := dict "LISTEN_HOST" "status.podIP" -}}
 {{- if eq $component "admission" -}}{{- $_ := set $fields "WEBHOOK_HOST" "status.podIP" -}}{{- end -}}
