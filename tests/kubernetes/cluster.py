@@ -78,7 +78,7 @@ class Cluster(ApiServer):
         plane.start_controllers()
         self.open_for_tests(ending)
         self.join_node()
-        plane.processes.wait_ready(self.node_process, self._node_is_ready, self.longest_seconds)
+        self.wait_node()
         accounts = "/api/v1/namespaces/default/serviceaccounts/default"
         wait_for(lambda: self.calls.call("GET", accounts)[0] == 200, self.longest_seconds, "pods can be made")
         self.ready_seconds = _CLOCK.monotonic() - began
@@ -95,6 +95,10 @@ class Cluster(ApiServer):
         self.node.wait_runtime()
         for archive in make_images(self.control_plane.folder):
             self.import_image(archive)
+
+    def wait_node(self) -> None:
+        """Until pods can run on it. Raises StartFailed."""
+        self.control_plane.processes.wait_ready(self.node_process, self._node_is_ready, self.longest_seconds)
 
     def start_kubelet(self) -> None:
         """At the start, or after a test has ended it."""

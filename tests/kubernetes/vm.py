@@ -24,6 +24,8 @@ _SHELL_PORT: Final = 2222
 _FILES_PORT: Final = 8080
 _DISK_BYTES: Final = 3 * 1024**3
 _COMMAND_SECONDS: Final = 300.0
+_LOCKED_UP_SECONDS: Final = 120.0
+"""A machine that is well has its node ready in a third of that."""
 _DEBS: Final = (
     "busybox-static", "containerd", "runc", "containernetworking-plugins", "libc6", "libseccomp2",
     # systemd and what it loads; dbus is not needed, as root asks it by a socket of its own.
@@ -93,6 +95,7 @@ class VmCluster(Cluster):
     """Of kubelet and containerd; with systemd's, systemd is process 1."""
     node_process = "machine"
     longest_seconds = 300.0
+    _argv: list[str]
 
     def boot_node(self) -> None:
         plane = self.control_plane
@@ -100,7 +103,7 @@ class VmCluster(Cluster):
         initrd.write_bytes(packed(self._handed(plane.folder / "boot")))
         network = f"ip tuntap add tap0 mode tap; ip link set tap0 master br0 up; ip route add {SUBNET} via {MACHINE}"
         plane.processes.run("network", ["sh", "-c", network])
-        argv = emulator(initrd, "3G", f"file:{self.logs}/console.log")
+        argv = emulator(initrd, "3G", f"file:{self._console}")
         # What a machine writes is not kept: each boot finds a clean node.
         argv += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on,cache=unsafe"]
         argv += ["-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no"]
@@ -109,7 +112,26 @@ class VmCluster(Cluster):
         for port, name in enumerate(("containerd", "kubelet"), 1):
             argv += ["-chardev", f"file,id={name},path={self.logs}/{name}.log"]
             argv += ["-device", f"virtserialport,chardev={name},nr={port}"]
-        plane.processes.start("machine", argv, {"TMPDIR": str(plane.folder)})
+        self._argv = argv
+        self._start_machine()
+
+    def wait_node(self) -> None:
+        """Emulated processors lock up now and then as they start, both for ever: then it is booted once more."""
+        try:
+            self.control_plane.processes.wait_ready(self.node_process, self._node_is_ready, _LOCKED_UP_SECONDS)
+        except StartFailed:
+            if b"soft lockup" in self._console.read_bytes():
+                self.control_plane.processes.kill(self.node_process)
+                self._start_machine()
+            super().wait_node()
+
+    def _start_machine(self) -> None:
+        plane = self.control_plane
+        plane.processes.start(self.node_process, self._argv, {"TMPDIR": str(plane.folder)})
+
+    @property
+    def _console(self) -> Path:
+        return self.logs / "console.log"
 
     def join_node(self) -> None:
         """It joins by itself, when it has booted."""
