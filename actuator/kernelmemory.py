@@ -18,6 +18,7 @@ from elastipod.telemetry import get_logger
 
 log = get_logger(__name__)
 
+_UNHEARD: Final = "what others write to a hold is seen by sweeps only"
 _NEAR: Final = 0.7
 # What the kernel takes back without harm: file pages, which tmpfs is not, and slab caches.
 RECLAIMABLE_V1: Final = (b"total_inactive_file", b"total_active_file")
@@ -42,7 +43,7 @@ class KernelMemory:
             try:
                 self.changes = Changes()
             except OSError as error:
-                log.warning("what others write to a hold is seen by sweeps only", error=str(error))
+                log.warning(_UNHEARD, error=str(error))
 
     @property
     def enforcement(self) -> str:
@@ -68,7 +69,7 @@ class KernelMemory:
                 try:
                     self.changes.add(key, files.high.fd)
                 except OSError as error:
-                    log.warning("what others write to a hold is seen by sweeps only", key=key, error=str(error))
+                    log.warning(_UNHEARD, key=key, error=str(error))
             return True
         known.others, files.others = files.others, known.others
         files.close()

@@ -286,7 +286,7 @@ class Recommendations:
         self.recent.see(rows[is_new], cores[is_new], amounts[is_new], now)
         followed = self.node_classes.among(rows)
         nodes = [self.members.node(samples[at].namespace, samples[at].pod) for at in picked[followed].tolist()]
-        self.node_classes.see(rows[followed], nodes, np.column_stack((cores, amounts))[followed], now)
+        self.node_classes.see(rows[followed], nodes, np.column_stack((cores[followed], amounts[followed])), now)
         jobs = self.estimating.jobs
         for place in jobs.among(rows).tolist():
             if is_new[place]:

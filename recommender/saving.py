@@ -123,8 +123,8 @@ class Saving:
         self._saved_until[rows] = known.history.last_sample_at[rows]
         self._note_saved(rows)
         unloaded = known.unloaded_keys()
-        writes: list[Write] = []
         for part in in_parts(rows.tolist()):
+            writes: list[Write] = []
             for row, history in known.export(part).items():
                 key = known.history.key(row)
                 if key is None:
@@ -137,7 +137,6 @@ class Saving:
                     if claim is not None and holder not in unloaded:
                         writes.append(partial(self._save, key, claim, history, now))
             await write_all(writes, self._settings.most_writes_at_once)
-            writes.clear()
 
     def _note_saved(self, rows: Ints) -> None:
         """What is saved of these rows recommends what is recommended now."""

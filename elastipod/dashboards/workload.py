@@ -35,26 +35,14 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
         "The request of the mean pod, and what is recommended for one: target and bounds, and the target before "
         "anything capped it. A request outside the bounds is worth a resize.",
         unit,
-        (
-            Query(_a_pod("requests", where), f"{_NAMED}: request"),
-            *(
-                Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric.replace('_', ' ')}")
-                for metric in ("target", "lower_bound", "upper_bound", "uncapped_target")
-            ),
-        ),
+        _beside_request(where, "target", "lower_bound", "upper_bound", "uncapped_target"),
     )
     yield Panel(
         f"What a pod used of its {what}",
         "What the container of one pod used in the mean, up to its p95 and at most, over the time that "
         "elastipod_usage_window_seconds tells of at each moment, beside the request of the mean pod and the target.",
         unit,
-        (
-            Query(_a_pod("requests", where), f"{_NAMED}: request"),
-            *(
-                Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric.replace('usage_', '')}")
-                for metric in ("target", "usage_mean", "usage_p95", "usage_peak")
-            ),
-        ),
+        _beside_request(where, "target", "usage_mean", "usage_p95", "usage_peak"),
         width=8,
     )
     yield Panel(
@@ -74,6 +62,20 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
             Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric}") for metric in ("waste", "lacking")
         ),
         width=8,
+    )
+
+
+def _beside_request(where: str, *metrics: str) -> tuple[Query, ...]:
+    """The request of the mean pod, and what a pod's container has of these."""
+    return (
+        Query(_a_pod("requests", where), f"{_NAMED}: request"),
+        *(
+            Query(
+                once(f"elastipod_workload_{metric}", where),
+                f"{_NAMED}: {metric.removeprefix('usage_').replace('_', ' ')}",
+            )
+            for metric in metrics
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """Accounts of a live recommender: what /metrics and /savings tell, through restarts, resizes and replaced pods."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,20 +19,14 @@ from recommender.report.told import NO_COST, NUMBERS, Over, Paid, Savings, Told,
 from recommender.savings import Direction, accounts
 from recommender.snapshots import Snapshots, take_down
 from tests import build
+from tests.recommender import world as worlds
 from tests.recommender.world import MI, Json, World
 
 GI = 1024 * MI
 GAUGES = {"before": "requests_before", "requested": "requests", "limit": "limits", "used": "usage"}
 
 
-async def started(**settings: Any) -> World:
-    """One running pod of Deployment web on a node, and an autoscaler for it."""
-    world = World(**settings)
-    await world.node(cpu="8", memory="32Gi")
-    uid = await world.deployment()
-    await world.pod("web-a", uid, cpu="2", memory="1Gi", memory_limit="2Gi")
-    await world.autoscaler()
-    return world
+started = partial(worlds.started, cpu="2", memory="1Gi", memory_limit="2Gi")
 
 
 def savings(world: World) -> Savings:

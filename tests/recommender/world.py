@@ -242,11 +242,11 @@ def killed_status(pod: Json, *, container_id: str = "containerd://1", restarts: 
     }
 
 
-async def started(**settings: Any) -> World:
+async def started(cpu: str = "500m", memory: str = "512Mi", memory_limit: str = "512Mi", **settings: Any) -> World:
     """A world with one running pod of Deployment web and an autoscaler for it."""
     world = World(**settings)
     await world.node(cpu="8", memory="32Gi")
     uid = await world.deployment()
-    await world.pod("web-a", uid, cpu="500m", memory="512Mi", memory_limit="512Mi")
+    await world.pod("web-a", uid, cpu=cpu, memory=memory, memory_limit=memory_limit)
     await world.autoscaler()
     return world
