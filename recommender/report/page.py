@@ -96,18 +96,19 @@ def _head(savings: Savings) -> str:
 def _numbers(savings: Savings) -> str:
     held, worth_of_nodes = spare(savings)
     names = savings.realisable.nodes if savings.realisable else []
-    named = f": {', '.join(names[:_MOST_NODES])}{' and more' if len(names) > _MOST_NODES else ''}" if names else ""
+    named = f"{', '.join(names[:_MOST_NODES])}{' and more' if len(names) > _MOST_NODES else ''}"
+    which = f"<details><summary>Which nodes</summary><p>{escape(named)}</p></details>" if names else ""
     cards = (
-        ("waste", "Waste", "reserved and not needed", *total(savings, "waste"), _WASTE),
-        ("applied", "Applied", "reserved less than before", *total(savings, "applied"), _APPLIED),
-        ("realisable", "Realisable", "what the bill can really lose", held + named, worth_of_nodes, _REALISABLE),
+        ("waste", "Waste", "reserved and not needed", *total(savings, "waste"), _WASTE, ""),
+        ("applied", "Applied", "reserved less than before", *total(savings, "applied"), _APPLIED, ""),
+        ("realisable", "Realisable", "what the bill can really lose", held, worth_of_nodes, _REALISABLE, which),
     )
     shown = "".join(
         f'<section class=number id="{name}"><h3>{title}</h3><p class=soft>{meaning}</p>'
         f"<p class=big>{escape(f'{worth} a month' if worth else amounts)}</p>"
         f"{f'<p>{escape(amounts)}</p>' if worth else ''}"
-        f"<details><summary>How this is counted</summary><p>{formula}</p></details></section>"
-        for name, title, meaning, amounts, worth, formula in cards
+        f"<details><summary>How this is counted</summary><p>{formula}</p></details>{more}</section>"
+        for name, title, meaning, amounts, worth, formula, more in cards
     )
     requested, used, lacking = (total(savings, name) for name in ("requested", "used", "lacking"))
     return (
@@ -170,10 +171,10 @@ def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str
         f"money first. Used is {used}. Change is recommended less requested: - is less, + is more.</caption>"
         f"<thead><tr>{heads}<th scope=col data-plain>Patch</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
-        f"{_reasons(savings)}\n<h2>Manifest patches</h2><p class=soft>One for each workload that is worth a change, "
-        "the largest first: "
+        f"{_reasons(savings)}\n<section id=patches><h2>Manifest patches</h2>"
+        "<p class=soft>One for each workload that is worth a change, the largest first: "
         "<code>kubectl apply --server-side --force-conflicts --field-manager=elastipod -f FILE</code>. "
-        f"Pods are made anew when their template changes.</p>{all_texts}{more}\n"
+        f"Pods are made anew when their template changes.</p>{all_texts}{more}</section>\n"
     )
 
 

@@ -16,7 +16,7 @@ from recommender.ranges import Resource
 from recommender.report.curves import Drawn, figure
 from recommender.report.figures import cells, largest_first, spare, total
 from recommender.report.page import MOST_BYTES, page
-from recommender.report.told import Over, Paid, Savings
+from recommender.report.told import Over, Paid, Savings, Spare
 from recommender.report.window import Curve
 from tests.browser import browsing
 from tests.recommender.report.build import GIB, account, savings
@@ -237,3 +237,56 @@ async def test_a_browser_sorts_and_searches_and_asks_for_nothing(tmp_path: Path)
         assert await browser.value("getComputedStyle(document.body).backgroundColor") != light
         assert browser.requests == [file.as_uri()]
         assert browser.trouble == []
+
+
+WIDE = "document.documentElement.scrollWidth > innerWidth"
+SEEN = "document.querySelector({!r}).checkVisibility()"
+
+
+@pytest.mark.browser
+async def test_on_paper_all_is_open_that_is_read_and_nothing_is_there_that_is_pressed(tmp_path: Path) -> None:
+    those = [account(2.0 + one, 0.5, workload=name) for one, name in enumerate(("web", "db", "long-name-" * 25))]
+    patches = dict.fromkeys((one.owner for one in those), "kind: Deployment\n")
+    file = tmp_path / "report.html"
+    file.write_text(page(savings(*those), patches.get, [curve(those[0])]), "utf-8")
+    async with browsing() as browser:
+        # As wide as A4 is between its margins; what is dark on the screen is not on paper.
+        await browser.call(
+            "Emulation.setDeviceMetricsOverride", width=1030, height=700, deviceScaleFactor=1, mobile=False
+        )
+        await browser.open(file.as_uri())
+        search = "const found = document.getElementById('search'); found.value = 'deployment/web';"
+        await browser.value(f"{{ {search} found.dispatchEvent(new Event('input')); }}")
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        await browser.call("Emulation.setEmulatedMedia", media="print", features=[dark])
+        assert await browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert await browser.value(SEEN.format("#waste details p"))
+        assert await browser.value(SEEN.format("main > details li"))
+        for pressed in ("#search", "#resource", "#patches", "td:last-child", "th:last-child"):
+            assert not await browser.value(SEEN.format(pressed)), pressed
+        # What was searched for is all that is printed, and that is said.
+        assert await browser.value("document.getElementById('told').checkVisibility()")
+        assert await browser.value("document.getElementById('told').innerText") == "1 of 3 rows"
+        assert not await browser.value(WIDE)
+        assert await browser.value("document.getElementById('workloads').offsetWidth <= innerWidth")
+        # A patch that was opened is wanted.
+        await browser.value("document.getElementById('patch-1').open = true")
+        assert await browser.value(SEEN.format("#patch-1 pre"))
+        assert not await browser.value(SEEN.format("#patch-0"))
+        assert not await browser.value(SEEN.format("button.copy"))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 1400])
+async def test_however_long_names_are_no_part_of_the_page_lies_beyond_the_screen(tmp_path: Path, width: int) -> None:
+    name = "n" * 253
+    of = account(namespace="s" * 63, workload=name, container="c" * 63)
+    found = savings(of, realisable=Spare([name], 8.0, 32 * GIB, 1.2), notes=[name])
+    file = tmp_path / "report.html"
+    file.write_text(page(found, {of.owner: f"name: {name}\n"}.get, [curve(of)]), "utf-8")
+    async with browsing() as browser:
+        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        await browser.call("Emulation.setDeviceMetricsOverride", **metrics)
+        await browser.open(file.as_uri())
+        await browser.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert not await browser.value(WIDE)
