@@ -212,6 +212,8 @@ class Pod(Struct, frozen=True, gc=False):
     has_pod_level_resources: bool = False
     pod_requests: Resources = NOTHING
     """What the pod as a whole asks, where it says so."""
+    pod_limits: Resources = NOTHING
+    """What the pod as a whole may use at most, where it says so."""
     host_network: bool = False
     overhead: Resources = NOTHING
     node_selector: dict[str, str] = {}

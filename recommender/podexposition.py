@@ -13,6 +13,7 @@ from elastipod.quantities import Resources
 from recommender.prices import NodeClass, PriceTable, class_of
 from recommender.ranges import Resource
 from recommender.savings import Snapshot, counts
+from recommender.wholepods import container_limits
 
 NODE_USAGE: Final = Gauge("elastipod_node_usage", "Used by the pods of a node that are measured, in cores or bytes.")
 PRICES: Final = (
@@ -74,8 +75,8 @@ def pods_text(snapshot: Snapshot, most: int) -> bytes:
         return None if found is None else found[list(Resource).index(resource)]
 
     families = (
-        POD_REQUESTS.text(_each(told, _stated(lambda one: one.requests))),
-        POD_LIMITS.text(_each(told, _stated(lambda one: one.limits))),
+        POD_REQUESTS.text(_each(told, _stated(lambda _, one: one.requests))),
+        POD_LIMITS.text(_each(told, _stated(container_limits))),
         POD_USAGE.text(_each(told, used)),
         PODS_LEFT_OUT.only(len(pods) - len(told)),
     )
@@ -95,9 +96,9 @@ def _each(pods: Iterable[Pod], amount_of: _Amount) -> Iterator[tuple[str, float]
                     yield labels(**where, container=container.name, resource=resource), amount
 
 
-def _stated(sizes: Callable[[Container], Resources]) -> _Amount:
-    def amount_of(_: Pod, container: Container, resource: Resource) -> float | None:
-        amount = resource.of(sizes(container))
+def _stated(sizes: Callable[[Pod, Container], Resources]) -> _Amount:
+    def amount_of(pod: Pod, container: Container, resource: Resource) -> float | None:
+        amount = resource.of(sizes(pod, container))
         return None if amount is None else amount / 1000 if resource is Resource.CPU else float(amount)
 
     return amount_of

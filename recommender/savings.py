@@ -23,10 +23,13 @@ from elastipod.reasons import Reason
 from recommender.histogram import Floats, Ints
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
-from recommender.wholepods import beyond, pod_target
+from recommender.wholepods import beyond, container_limits, pod_target
 
 _NOT_MEASURED: Final = (None, None)
 _NOTHING_BEYOND: Final = (0.0, 0.0)
+_Whole = tuple[Resources, Resources]
+"""What a pod should request as a whole, and what it may use so at most."""
+_NO_WHOLE: Final[_Whole] = (NOTHING, NOTHING)
 
 
 class Cost(Struct, frozen=True, gc=False):
@@ -134,6 +137,8 @@ class Account(Struct, frozen=True, gc=False):
     pod_target: float | None = None
     """What a pod of it that requests this resource as a whole would request so, in cores or bytes, if its containers
     were as recommended; None where its pods do not."""
+    pod_limit: float | None = None
+    """What a pod of it may use at most as a whole; None where its pods do not say so."""
 
     @property
     def applied(self) -> Cost:
@@ -189,24 +194,24 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
     priced = {name: prices.of(node) for name, node in snapshot.nodes.items()}
     places: dict[ContainerKey, int] = {}
     sidecars: set[ContainerKey] = set()
-    wholes: dict[ContainerKey, Resources] = {}
+    wholes: dict[ContainerKey, _Whole] = {}
     shown: list[tuple[float | None, ...]] = []
     for pod, workload in snapshot.pods:
         if not counts(pod):
             continue
         price = priced.get(pod.node_name) or prices.default()
-        if not pod.pod_requests.is_empty:
+        if not (pod.pod_requests.is_empty and pod.pod_limits.is_empty):
             wholes |= _whole(pod, workload, snapshot.advised)
         for container, (cpu_beyond, memory_beyond) in _with_beyond(pod, workload, snapshot.advised):
-            requests, admitted, limits = container.requests, allocated(container), container.limits
+            requests, admitted, most = container.requests, allocated(container), container_limits(pod, container)
             cores, memory_bytes = snapshot.used.get((pod.namespace, pod.name, container.name), _NOT_MEASURED)
             key = ContainerKey(workload, container.name)
             if container.kind is ContainerKind.SIDECAR:
                 sidecars.add(key)
             place = places.setdefault(key, len(places))
             shown.append(
-                (place, price.core_hour, requests.cpu_millicores, admitted.cpu_millicores, limits.cpu_millicores, cores,
-                 cpu_beyond, price.byte_hour, requests.memory_bytes, admitted.memory_bytes, limits.memory_bytes,
+                (place, price.core_hour, requests.cpu_millicores, admitted.cpu_millicores, most.cpu_millicores, cores,
+                 cpu_beyond, price.byte_hour, requests.memory_bytes, admitted.memory_bytes, most.memory_bytes,
                  memory_bytes, memory_beyond)
             )  # fmt: skip
     keys = list(places)
@@ -259,11 +264,11 @@ def _with_beyond(
     return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], targets), strict=True)
 
 
-def _whole(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> dict[ContainerKey, Resources]:
-    """By container, what the pod should request as a whole."""
+def _whole(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> dict[ContainerKey, _Whole]:
+    """By container, what is said of its pod."""
     keys = [ContainerKey(workload, one.name) for one in pod.sized_containers]
     found = pod_target(pod, {key.container: advised[key].target for key in keys if key in advised})
-    return dict.fromkeys(keys, found)
+    return dict.fromkeys(keys, (found, pod.pod_limits))
 
 
 def _added_up(
@@ -271,7 +276,7 @@ def _added_up(
     resource: Resource,
     keys: Sequence[ContainerKey],
     sidecars: Collection[ContainerKey],
-    wholes: Mapping[ContainerKey, Resources],
+    wholes: Mapping[ContainerKey, _Whole],
     rows: Ints,
     price: Floats,
     requests: Floats,
@@ -299,6 +304,10 @@ def _added_up(
             found if is_known is None else [one if known else None for one, known in zip(found, is_known, strict=True)]
         )
 
+    def of_whole(amounts: Resources) -> float | None:
+        amount = resource.of(amounts)
+        return None if amount is None else amount / unit
+
     columns = (
         np.bincount(rows, minlength=count).tolist(),
         costs(np.where(np.isnan(firsts[rows]), requested, firsts[rows] + of_pod)),
@@ -312,6 +321,7 @@ def _added_up(
         advised,
         (snapshot.usage.get((key, resource)) for key in keys),
         (key in sidecars for key in keys),
-        (None if (amount := resource.of(wholes.get(key, NOTHING))) is None else amount / unit for key in keys),
+        map(of_whole, (wholes.get(key, _NO_WHOLE)[0] for key in keys)),
+        map(of_whole, (wholes.get(key, _NO_WHOLE)[1] for key in keys)),
     )
     return [Account(key, resource, *values) for key, *values in zip(keys, *columns, strict=True)]

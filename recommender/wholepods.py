@@ -1,12 +1,13 @@
 """Pods that request as a whole: what they hold beyond what their containers request, and what they should request.
 
-Owns the split, so that accounts by container come to what the pod reserves. What accounts are is savings.py's matter.
+Owns also what a limit of the whole means for its containers, and the split, so that accounts by container come to what
+the pod reserves. What accounts are is savings.py's matter.
 """
 
 from collections.abc import Mapping, Sequence
 
 from elastipod.fit import containers_sum
-from elastipod.pods import Pod
+from elastipod.pods import Container, Pod
 from elastipod.quantities import NOTHING, Resources
 from recommender.ranges import Resource
 
@@ -18,6 +19,11 @@ def beyond(whole: Resources, requests: Sequence[Resources], targets: Sequence[Re
     more, all have the same.
     """
     return list(zip(*(_shares(resource, whole, requests, targets) for resource in Resource), strict=True))
+
+
+def container_limits(pod: Pod, container: Container) -> Resources:
+    """What a container may use at most: its own limit, or what all of its pod may."""
+    return container.limits if pod.pod_limits is NOTHING else container.limits.or_else(pod.pod_limits)
 
 
 def pod_target(pod: Pod, targets: Mapping[str, Resources]) -> Resources:

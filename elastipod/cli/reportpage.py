@@ -3,7 +3,8 @@
 Owns making them of what was told, and writing the page to a file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,10 @@ def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
     of = {one.resource: one for one in those}
     first = those[0]
 
-    def sizes(name: str) -> dict[str, int | None]:
+    def by_resource(amount: Callable[[Told | None, int], int | None]) -> dict[str, int | None]:
         return {
-            "cpu_millicores": _share(of.get(Resource.CPU), name, 1000),
-            "memory_bytes": _share(of.get(Resource.MEMORY), name, 1),
+            "cpu_millicores": amount(of.get(Resource.CPU), 1000),
+            "memory_bytes": amount(of.get(Resource.MEMORY), 1),
         }
 
     days = max(one.confidence_days for one in those)
@@ -66,16 +67,13 @@ def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
         "workload": f"{first.workload_kind}/{first.workload}",
         "container": first.container,
         "is_sidecar": first.is_sidecar,
-        "pod_target": {
-            "cpu_millicores": _whole(of.get(Resource.CPU), 1000),
-            "memory_bytes": _whole(of.get(Resource.MEMORY), 1),
-        },
+        "pod_target": by_resource(_whole),
         "confidence": "enough" if days >= RecommenderSettings().enough_confidence else "low",
         "reason": first.reason,
         "message": "",
-        "requests": sizes("requested"),
-        "limits": sizes("limit"),
-        "target": sizes("recommended"),
+        "requests": by_resource(partial(_share, "requested")),
+        "limits": by_resource(_own_limit),
+        "target": by_resource(partial(_share, "recommended")),
     }
 
 
@@ -83,6 +81,12 @@ def _whole(one: Told | None, units: int) -> int | None:
     return None if one is None or one.pod_target is None else round(one.pod_target * units)
 
 
-def _share(one: Told | None, name: str, units: int) -> int | None:
+def _own_limit(one: Told | None, units: int) -> int | None:
+    """A container's own limit; one that is as high as its pod's has nothing to change."""
+    limit, most = _share("limit", one, units), None if one is None else one.pod_limit
+    return None if limit is None or (most is not None and limit >= round(most * units)) else limit
+
+
+def _share(name: str, one: Told | None, units: int) -> int | None:
     paid: Paid | None = None if one is None else getattr(one, name)
     return None if one is None or paid is None or not one.pods else round(paid.amount * units / one.pods) or None

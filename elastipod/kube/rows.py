@@ -96,6 +96,7 @@ def pod_row(pod: shapes.PodShape) -> Pod:
         is_windows=spec.os is not None and spec.os.name == "windows",
         has_pod_level_resources=spec.resources is not None,
         pod_requests=NOTHING if spec.resources is None else _amounts(spec.resources.requests),
+        pod_limits=NOTHING if spec.resources is None else _amounts(spec.resources.limits),
         host_network=bool(spec.host_network),
         overhead=_amounts(spec.overhead),
         node_selector=spec.node_selector or _NO_LABELS,

@@ -71,6 +71,8 @@ class Told(Struct, rename="camel", frozen=True):
     pod_target: float | None = None
     """What a pod of it that requests this resource as a whole would request so, in cores or bytes, if its containers
     were as recommended; None where its pods do not."""
+    pod_limit: float | None = None
+    """What a pod of it may use at most as a whole; None where its pods do not say so."""
 
     @property
     def owner(self) -> Workload:
@@ -199,6 +201,7 @@ def _told(account: Account) -> Told:
         usage=None if usage is None else Over(usage.mean, usage.p95, usage.peak, usage.seconds),
         is_sidecar=account.is_sidecar,
         pod_target=account.pod_target,
+        pod_limit=account.pod_limit,
     )
 
 

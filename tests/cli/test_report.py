@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import yaml
 from aiohttp import web
+from msgspec import structs
 from typer.testing import CliRunner, Result
 
 from elastipod.cli.reportpage import Patches
@@ -295,6 +296,14 @@ def test_a_patch_holds_one_pods_share_of_both_resources() -> None:
     # A limit keeps its ratio to the request, and what has none gets none.
     assert found["limits"] == {"cpu": "1"}
     assert (parse_cpu(found["requests"]["cpu"]), parse_memory(found["requests"]["memory"])) == (500, 0.25 * GIB)
+
+
+def test_a_limit_of_a_pod_as_a_whole_becomes_none_of_its_containers() -> None:
+    own = account(4.0, 1.0, pods=2, limit=Paid(1.0, 0.1), pod_target=0.5, pod_limit=3.0)
+    # What it shares with its pod is no limit of its own, however little that is.
+    shared = account(2.0, 8.0, Resource.MEMORY, limit=Paid(GIB, 0.1), pod_target=8 * GIB, pod_limit=GIB)
+    assert resources(own, shared) == {"requests": {"cpu": "500m", "memory": "8Gi"}}
+    assert resources(structs.replace(own, recommended=Paid(1.6, 0.16)))["limits"] == {"cpu": "800m"}
 
 
 def test_a_native_sidecars_patch_stands_among_the_init_containers() -> None:

@@ -159,6 +159,24 @@ async def test_a_limit_is_no_request_and_what_is_not_measured_is_not_nought() ->
         assert gauges(world)["elastipod_workload_usage"] == []
 
 
+async def test_what_a_pod_may_use_as_a_whole_is_its_containers_limit() -> None:
+    async with World() as world:
+        await world.node()
+        owner = build.owner_json("ReplicaSet", "web-1", await world.deployment())
+        whole = {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "3Gi"}}
+        alone = [build.container_json(cpu=None, memory=None)]
+        pod = build.pod_json("web-a", containers=alone, node="n1", owner=owner, resources=whole)
+        await world.create(PODS, pod)
+        await world.set_status("web-a", build.running_status(pod))
+        await world.run()
+        cpu, memory = account(world), account(world, "memory")
+        assert cpu.limit is not None
+        assert memory.limit is not None
+        assert (cpu.limit.amount, cpu.pod_limit) == (2.0, 2.0)
+        assert (memory.limit.amount, memory.pod_limit) == (3.0 * GI, 3.0 * GI)
+        assert [value for _, value in gauges(world)["elastipod_workload_limits"]] == [2.0, 3.0 * GI]
+
+
 async def test_usage_that_is_no_longer_told_is_not_known_any_more() -> None:
     async with await started() as world:
         await world.run(cpu=0.1, memory=100 * MI)

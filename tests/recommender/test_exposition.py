@@ -118,6 +118,12 @@ def test_pods_are_told_of_one_by_one_only_where_that_is_wanted_and_as_many_as_ar
     assert found["elastipod_pod_series_left_out"] == [({}, 1.0)]
 
 
+def test_a_pod_that_is_limited_as_a_whole_limits_its_containers() -> None:
+    one = running("a", pod_limits=Resources(2000, 9), limits=Resources(None, 7))
+    found = read(pods_text(Snapshot([(one, KEY.workload)], {}, {}, {}, {}, {}), 1))["elastipod_pod_limits"]
+    assert [(labels["resource"], value) for labels, value in found] == [("cpu", 2.0), ("memory", 7.0)]
+
+
 def test_a_pod_that_has_ended_uses_nothing_of_its_node() -> None:
     used = {("shop", "a", "app"): (0.1, 5.0)}
     ended = Snapshot([(running("a", phase="Succeeded"), KEY.workload)], {}, {}, used, {}, {})

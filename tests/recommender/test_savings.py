@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from elastipod.pods import Container, ContainerKey, ContainerKind, Node, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
@@ -155,6 +156,16 @@ def test_what_a_pod_requests_as_a_whole_is_reserved_for_its_containers_by_what_t
     assert all((one.applied, one.lacking) == (Cost(), Cost()) for one in found)
     memory = [one.requested.amount for one in found if one.resource is Resource.MEMORY]
     assert memory == ([1.5 * GI, 0.5 * GI] if whole.memory else [GI, 0.0])
+
+
+def test_a_limit_of_a_pod_as_a_whole_is_that_of_each_container_without_one() -> None:
+    containers = (Container("app", limits=Resources(500, None)), Container("log"))
+    whole = pod("a", containers=containers, pod_limits=Resources(2000, GI))
+    found = accounts(snapshot(whole, structs.replace(whole, name="b", uid="b")), TABLE)
+    assert [(one.key.container, one.limit and one.limit.amount, one.pod_limit) for one in found] == [
+        ("app", 1.0, 2.0), ("app", 2.0 * GI, GI), ("log", 4.0, 2.0), ("log", 2.0 * GI, GI),
+    ]  # fmt: skip
+    assert all(one.requested == Cost() and one.pod_target is None for one in found)
 
 
 def test_what_was_used_over_a_window_stands_beside_what_is_used_now() -> None:
