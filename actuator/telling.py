@@ -12,7 +12,7 @@ from elastipod.api import ElasticNodeStatus
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound
-from elastipod.kube.events import EventWriter
+from elastipod.kube.events import EventWriter, Subject
 from elastipod.kube.resources import ELASTIC_NODES
 from elastipod.owners import workload_told_by
 from elastipod.pods import Container, Pod
@@ -93,7 +93,9 @@ class Teller:
         limit = f"; its memory limit is {show_memory(told.limit_bytes)} now" if told.limit_bytes else ""
         text = f"container {container}: {told.reason.explanation}{limit} ({told.seconds * 1000:.1f} ms)"
         try:
-            await self._events.write(pod, told.reason, text, is_normal=told.reason in _GOOD, container=container)
+            await self._events.write(
+                Subject.of_pod(pod), told.reason, text, is_normal=told.reason in _GOOD, about=container
+            )
         except KubeError as error:
             log.info("event not written", pod=pod.key, reason=told.reason.value, error=str(error))
 

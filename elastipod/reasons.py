@@ -129,3 +129,4 @@ class Reason(StrEnum):
     NO_PODS_MATCHED = "NoPodsMatched", "no pod belongs to the target"
     INTERNAL_ERROR = "InternalError", "elastipod itself failed; its log says why"
     HISTORY_UNUSABLE = "HistoryUnusable", "a checkpoint could not be used"
+    RESOLVED = "Resolved", "what was wrong no longer is"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from elastipod.api import Condition
 from elastipod.clock import to_rfc3339
 from elastipod.reasons import Reason
-from recommender.ranges import Cap
+from recommender.banks import Speaker
+from recommender.ranges import Cap, Resource
 
 OWN_TYPES = (
     "ConfigUnsupported",
@@ -46,6 +47,8 @@ class Facts:
     """What runs so shortly that its usage is hardly seen."""
     notes: tuple[str, ...] = ()
     """What else a reader should know of a recommendation."""
+    speakers: tuple[tuple[str, Resource, Speaker], ...] = ()
+    """By container, who speaks for a resource, where that may be another than the histogram."""
     caps: tuple[tuple[str, Cap], ...] = ()
     """By container, what cut, lifted or withheld its recommendation."""
 
@@ -101,7 +104,7 @@ def _wanted(facts: Facts) -> list[Condition]:
 
 def _provided(facts: Facts) -> Condition:
     if facts.is_provided:
-        told = [facts.unusable_history, *facts.notes, _caps(facts)]
+        told = [facts.unusable_history, *facts.notes, *_speakers(facts), _caps(facts)]
         message = "; ".join(one for one in told if one)[:1000]
         return Condition(type="RecommendationProvided", status="True", message=message)
     if facts.unusable_history:
@@ -121,10 +124,28 @@ def _provided(facts: Facts) -> Condition:
     return Condition(type="RecommendationProvided", status="False", reason=str(reason), message=message)
 
 
+def capped_words(container: str, why: Cap) -> str:
+    """Without the amount: that moves."""
+    return f"{container}: {why.resource} {why.reason} ({why.by})"
+
+
+def speaker_words(container: str, resource: Resource, estimator: str) -> str:
+    """Who speaks for a resource of a container."""
+    return f"{container}: {resource} by {estimator}"
+
+
 def _caps(facts: Facts) -> str:
-    """Each once, without amounts: those move."""
-    found = dict.fromkeys(f"{container}: {one.resource} {one.reason} ({one.by})" for container, one in facts.caps)
-    return "; ".join(found)
+    """Each once."""
+    return "; ".join(dict.fromkeys(capped_words(*one) for one in facts.caps))
+
+
+def _speakers(facts: Facts) -> list[str]:
+    """Who speaks in the histogram's place."""
+    return [
+        speaker_words(container, resource, speaker.candidate.estimator)
+        for container, resource, speaker in facts.speakers
+        if speaker.candidate is not None
+    ]
 
 
 def _true(kind: str, reason: Reason, message: str) -> Condition:

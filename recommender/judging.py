@@ -18,6 +18,7 @@ from elastipod.limits import LimitRange, Quota
 from elastipod.pods import Container, ContainerKey, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
+from recommender.banks import Speaker
 from recommender.capping import Hold, Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
 from recommender.conditions import Facts, conditions
@@ -29,6 +30,7 @@ from recommender.groups import holds_for_scaling
 from recommender.histogram import Ints
 from recommender.history import History
 from recommender.membership import Membership
+from recommender.news import News, news
 from recommender.nodeclasses import NodeClasses
 from recommender.podcapping import cap_pod
 from recommender.ranges import Cap, Capped, Range, Resource, range_of
@@ -114,6 +116,12 @@ class Judgement:
             conditions=list(conditions(facts, tuple(claim.status.conditions or ()), claim.generation, now)),
             observed_generation=claim.generation or None,
         )
+
+    def news(self, known: Known, status: AutoscalerStatus, rivals: tuple[str, ...]) -> list[News]:
+        """What a status just found says that the one in the cluster does not say."""
+        before = known.claim.status.conditions or ()
+        facts = self._facts(known, known.claim.target, rivals, status.recommendation is not None)
+        return news(facts, before, status.conditions or ())
 
     def explain(self, target: Workload, claims: list[Known], dropping: Dropping, now: float) -> list[dict[str, Any]]:
         """What is known and recommended for a workload's containers, and by which way it came about."""
@@ -221,7 +229,6 @@ class Judgement:
                 )
         rows = [] if target is None else self._rows(target)
         names = [] if target is None else self._members.containers(target)
-        notes += self._speakers(target, names)
         confidence = min((float(self.estimates.confidence[row]) for row in rows), default=0.0) if self.estimates else 0
         return Facts(
             is_provided=is_provided,
@@ -236,19 +243,20 @@ class Judgement:
             problems=tuple(problems),
             rivals=rivals,
             notes=tuple(notes),
+            speakers=tuple(self._speakers(target, names)),
             short_runs="" if target is None else self._short_runs(target),
             caps=tuple((one.container, why) for one in known.containers for why in one.caps),
         )
 
-    def _speakers(self, target: Workload | None, names: Iterable[str]) -> Iterator[str]:
-        """Who speaks in the histogram's place."""
+    def _speakers(self, target: Workload | None, names: Iterable[str]) -> Iterator[tuple[str, Resource, Speaker]]:
+        """Who speaks, where that may be another than the histogram."""
         if target is not None and self._estimating.stated(target).only_histogram is None:
             for name in names:
                 row = self._history.row(ContainerKey(target, name))
                 for resource in Resource:
                     speaker = None if row is None else self._estimating.speaker(row, resource)
-                    if speaker is not None and speaker.candidate is not None:
-                        yield f"{name}: {resource} by {speaker.candidate.estimator}"
+                    if speaker is not None:
+                        yield name, resource, speaker
 
     def _holds(self, target: Workload) -> tuple[Hold, ...]:
         """What something else acts on, whichever of its owners that was told to scale."""

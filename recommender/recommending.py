@@ -26,6 +26,7 @@ from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
 from recommender.membership import Membership
+from recommender.news import News
 from recommender.nodeclasses import NodeClasses
 from recommender.ranges import Capped, Resource
 from recommender.recent import RecentUsage
@@ -399,6 +400,11 @@ class Recommendations:
         status = self.judgement.status(known, self._rivals(key, known.claim), now)
         self._count_caps(before, known.containers)
         return status
+
+    def news(self, key: str, status: AutoscalerStatus) -> list[News]:
+        """What a person should be told of a status that is to be written."""
+        known = self._known[key]
+        return self.judgement.news(known, status, self._rivals(key, known.claim))
 
     def explain(self, workload: Workload, now: float) -> dict[str, Any]:
         """What is known and recommended for a workload, and by which way it came about."""

@@ -20,6 +20,7 @@ from recommender.accounting import Accounting
 from recommender.claims import Claim
 from recommender.fetching import Fetching
 from recommender.fitting import Fitting
+from recommender.news import News, killed
 from recommender.oomkills import oom_kills
 from recommender.prices import PriceTable
 from recommender.recommending import Recommendations
@@ -31,6 +32,7 @@ from recommender.sources.metrics_api import MetricsApiSource, SourceError, Usage
 from recommender.sources.past import HistorySource
 from recommender.status import status_patch
 from recommender.store import CheckpointStore
+from recommender.telling import Teller
 from recommender.timeline import Timeline
 from recommender.turns import IN_ONE_GO, in_parts, in_turns
 from recommender.watching import Watches
@@ -62,6 +64,7 @@ class Recommender:
     ) -> None:
         """`past` keeps usage of times before our start. `in_thread` computes in a thread, so that the process answers
         meanwhile; a simulation must not."""
+        metrics = metrics or Metrics()
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self.recommendations = Recommendations(settings)
@@ -74,6 +77,7 @@ class Recommender:
         self._fetching = None if past is None else Fetching(past, clock, self.wake)
         self._fitting = Fitting(self.recommendations.estimating.speaking, in_thread=in_thread)
         self._replaying = Replaying(self.recommendations.estimating, in_thread=in_thread)
+        self._telling = Teller(connection, clock, metrics)
         self._unasked: set[Workload] = set()
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
@@ -88,7 +92,6 @@ class Recommender:
         self._watches = Watches(connection, clock, settings, self.wake)
         self.accounting = Accounting(self.recommendations, clock, settings, prices or PriceTable(), in_thread=in_thread)
         self._sees_all_pods = sees_all_pods and not settings.namespace
-        metrics = metrics or Metrics()
         self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
         self._saving = Saving(self._store, self.recommendations, clock, settings, metrics, self._failed)
         self._samples = metrics.gauge("recommender_samples", "Usage samples since the start", "outcome")
@@ -117,7 +120,7 @@ class Recommender:
     async def watch(self) -> None:
         """Keep what is known of the cluster fresh, for ever."""
         fetching = [] if self._fetching is None else [self._fetching.run(self._watches.largest_node)]
-        await asyncio.gather(self._watches.run(), self._try_again(), *fetching)
+        await asyncio.gather(self._watches.run(), self._try_again(), self._telling.run(), *fetching)
 
     async def run_once(self) -> None:
         """Read usage, learn, decide, write what matters.
@@ -284,7 +287,9 @@ class Recommender:
             counted += 1
             self._killed.count(kill.workload, kill.container)
             self._saving.want([ContainerKey(kill.workload, kill.container)])
-            self._urgent.update(self.recommendations.claims_of(kill.workload))
+            claims = self.recommendations.claims_of(kill.workload)
+            self._urgent.update(claims)
+            self._tell_kill(kill, claims)
             log.info(
                 "container was killed for memory",
                 workload=str(kill.workload),
@@ -292,6 +297,14 @@ class Recommender:
                 limit_bytes=kill.limit_bytes,
             )
         return counted
+
+    def _tell_kill(self, kill: OomKill, claims: Iterable[str]) -> None:
+        history = self.recommendations.history
+        row = history.row(ContainerKey(kill.workload, kill.container))
+        for key in claims:
+            claim = self.recommendations.claim(key)
+            if claim is not None and row is not None:
+                self._telling.tell(claim, [killed(kill, float(history.oom_floor[row]))])
 
     async def _read_usage(self) -> UsageReading:
         """Usage, unless it was read a moment ago; a source that fails lowers nothing."""
@@ -337,11 +350,13 @@ class Recommender:
             if not self.recommendations.is_worth_writing(key, status, is_first=is_first):
                 self._done(key)
                 continue
-            writes.append(partial(self._write_status, key, claim, status, now))
+            writes.append(partial(self._write_status, key, claim, status, self.recommendations.news(key, status), now))
         await write_all(writes, self._settings.most_writes_at_once)
         self._advice_age.set(now - min(self._waiting.values(), default=now))
 
-    async def _write_status(self, key: str, claim: Claim, status: AutoscalerStatus, now: float) -> None:
+    async def _write_status(
+        self, key: str, claim: Claim, status: AutoscalerStatus, found: list[News], now: float
+    ) -> None:
         try:
             await self._connection.patch(
                 AUTOSCALERS,
@@ -368,6 +383,7 @@ class Recommender:
         self._status_writes.labels("written").inc()
         self._written_at[key] = now
         self.recommendations.wrote(key, status)
+        self._telling.tell(claim, found)
         if claim.target is not None:
             self._saving.recommended(claim.target)
         self._done(key)

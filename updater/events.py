@@ -11,7 +11,7 @@ from typing import Final
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
-from elastipod.kube.events import EventWriter
+from elastipod.kube.events import EventWriter, Subject
 from elastipod.pods import Pod
 from elastipod.quantities import Resources, format_cpu, show_memory
 from elastipod.reasons import Reason
@@ -51,7 +51,7 @@ class Teller:
         text = f"{reason.explanation}; {message}" if message else reason.explanation
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
-                await self._writer.write(pod, reason, text, is_normal=reason in _NORMAL)
+                await self._writer.write(Subject.of_pod(pod), reason, text, is_normal=reason in _NORMAL)
         except (KubeError, TimeoutError):
             self.failures += 1
 

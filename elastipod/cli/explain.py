@@ -91,7 +91,7 @@ async def pod_facts(connection: Connection, namespace: str, name: str) -> dict[s
             "observed_generation": pod.observed_generation,
         },
         "parts": await ask_parts(connection, asked, pod.key),
-        "events": await _pod_events(connection, pod),
+        "events": await _events(connection, picture, pod),
     }
 
 
@@ -117,7 +117,9 @@ def told(facts: dict[str, Any]) -> Iterator[str]:
     if not facts["events"]:
         yield "  none"
     for event in facts["events"]:
-        yield f"  {event['at']}  {shown(event['reason'])}: {shown(event['message'])}"
+        times = f" (x{event['count']})" if event["count"] > 1 else ""
+        about = f"{shown(event['about'])}: " if event["about"] else ""
+        yield f"  {event['at']}  {about}{shown(event['reason'])}{times}: {shown(event['message'])}"
 
 
 def _told_items(items: list[dict[str, Any]]) -> Iterator[str]:
@@ -202,11 +204,25 @@ def _condition_facts(condition: ResizeCondition | None) -> dict[str, Any] | None
     return {"reason": condition.reason, "message": condition.message, "generation": condition.observed_generation}
 
 
-async def _pod_events(connection: Connection, pod: Pod) -> list[dict[str, Any]]:
-    selector = f"involvedObject.uid={pod.uid}"
-    events = await list_rows(connection, EVENTS, _decode_event, namespace=pod.namespace, field_selector=selector)
+async def _events(connection: Connection, picture: Picture, pod: Pod) -> list[dict[str, Any]]:
+    """Those about the pod, and about the autoscalers that speak of it."""
+    choices = picture.choices(pod)
+    subjects = {pod.uid: ""}
+    for one in picture.autoscalers:
+        if target_of(one) in choices:
+            subjects[one.metadata.uid] = f"{one.kind} {one.metadata.name}"
     rows = [
+        row for uid, about in subjects.items() for row in await _events_about(connection, pod.namespace, uid, about)
+    ]
+    return sorted(rows, key=lambda row: str(row["at"]))[-_MOST_EVENTS:]
+
+
+async def _events_about(connection: Connection, namespace: str, uid: str, about: str) -> list[dict[str, Any]]:
+    selector = f"involvedObject.uid={uid}"
+    events = await list_rows(connection, EVENTS, _decode_event, namespace=namespace, field_selector=selector)
+    return [
         {
+            "about": about,
             "at": event.last_timestamp or event.event_time or "",
             "type": event.type,
             "reason": event.reason,
@@ -215,4 +231,3 @@ async def _pod_events(connection: Connection, pod: Pod) -> list[dict[str, Any]]:
         }
         for event in events
     ]
-    return sorted(rows, key=lambda row: str(row["at"]))[-_MOST_EVENTS:]

@@ -61,7 +61,10 @@ def serve_metrics(calls: Calls) -> None:
 
 
 def give_work(calls: Calls, namespace: str, node: str) -> None:
-    """A Deployment that has far more memory than it uses, told so by an autoscaler; and a saved history of nobody's."""
+    """A Deployment that has far more memory than it uses, told so by an autoscaler; and a saved history of nobody's.
+
+    Another autoscaler is for what is not there, which is to be told.
+    """
     apps = f"/apis/apps/v1/namespaces/{namespace}"
     deployment = calls.post(f"{apps}/deployments", deployment_json("web", namespace, replicas=_PODS))
     owner = owner_json("Deployment", "web", deployment["metadata"]["uid"])
@@ -78,6 +81,8 @@ def give_work(calls: Calls, namespace: str, node: str) -> None:
         if index:
             _measure(calls, namespace, f"web-{index}")
     advise(calls, namespace)
+    absent = autoscaler(targetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "absent"})
+    calls.post(f"{_SCALING.format(namespace)}/verticalpodautoscalers", absent | {"metadata": {"name": "absent"}})
     calls.post(
         f"{_SCALING.format(namespace)}/verticalpodautoscalercheckpoints",
         {

@@ -180,6 +180,29 @@ def test_explain_tells_the_pods_own_events_in_their_order(cluster: Cluster) -> N
     assert [event["reason"] for event in facts(cluster, "explain", "web-1-a")["events"]] == ["First", "Second"]
 
 
+def test_explain_tells_the_events_of_the_pods_autoscaler_and_how_often_they_came(cluster: Cluster) -> None:
+    cluster.add_web()
+    [vpa] = cluster.get("/apis/autoscaling.k8s.io/v1/namespaces/default/verticalpodautoscalers")["items"]
+    about = {"kind": "VerticalPodAutoscaler", "apiVersion": "autoscaling.k8s.io/v1", "namespace": "default"}
+    cluster.post(
+        EVENTS,
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "killed", "namespace": "default"},
+            "involvedObject": {**about, "name": vpa["metadata"]["name"], "uid": vpa["metadata"]["uid"]},
+            "reason": "OomKilled",
+            "message": "container app was killed",
+            "type": "Warning",
+            "count": 10,
+            "lastTimestamp": "2026-11-29T12:00:00Z",
+        },
+    )
+    [event] = facts(cluster, "explain", "web-1-a")["events"]
+    assert (event["about"], event["reason"]) == (f"VerticalPodAutoscaler {vpa['metadata']['name']}", "OomKilled")
+    assert "OomKilled (x10): container app was killed" in cluster.run("explain", "web-1-a").stdout
+
+
 async def _explaining(request: web.Request) -> web.Response:
     return web.json_response({"asked": request.match_info["key"], "next_try": {"at": "soon", "reason": "NoRoom"}})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from elastipod.clock import ManualClock
 from elastipod.kube.calls import Call, InterceptedConnection, Verb
-from elastipod.kube.events import EventWriter
+from elastipod.kube.events import EventWriter, Subject
 from elastipod.kube.resources import EVENTS, PODS
 from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
@@ -30,6 +30,7 @@ class Written(InterceptedConnection):
 
 
 POD = decode_pod(json.dumps(pod_json("web")).encode())
+WEB = Subject.of_pod(POD)
 
 
 async def test_the_same_is_said_once_in_a_while_of_each_container() -> None:
@@ -37,7 +38,7 @@ async def test_the_same_is_said_once_in_a_while_of_each_container() -> None:
     writer = EventWriter(to, clock, "elastipod-x", every_seconds=60)
     for container, seconds in (("a", 0), ("a", 59), ("b", 0), ("a", 1)):
         clock.advance(seconds)
-        await writer.write(POD, Reason.RAISED, "more", is_normal=True, container=container)
+        await writer.write(WEB, Reason.RAISED, "more", is_normal=True, about=container)
     assert len(to.bodies) == 3
 
 
@@ -49,7 +50,7 @@ async def test_two_that_say_the_same_in_the_same_moment_are_both_heard() -> None
     for component in ("elastipod-updater", "elastipod-actuator"):
         writer = EventWriter(to, clock, component, every_seconds=60)
         for container in ("a", "b"):
-            await writer.write(POD, Reason.RAISED, "more", is_normal=True, container=container)
+            await writer.write(WEB, Reason.RAISED, "more", is_normal=True, about=container)
     listed = json.loads(await to.list(EVENTS, namespace="default"))["items"]
     assert len({one["metadata"]["name"] for one in listed}) == 4
     assert all(one["metadata"]["name"].startswith("web.raised-") for one in listed)
@@ -59,7 +60,7 @@ async def test_a_pod_that_came_again_is_told_of_again() -> None:
     to = Written()
     writer = EventWriter(to, ManualClock(), "elastipod-x", every_seconds=60)
     for _ in range(2):
-        await writer.write(POD, Reason.RAISED, "more", is_normal=True)
+        await writer.write(WEB, Reason.RAISED, "more", is_normal=True)
         writer.forget(POD.uid)
     assert len(to.bodies) == 2
 
@@ -67,7 +68,7 @@ async def test_a_pod_that_came_again_is_told_of_again() -> None:
 async def test_an_event_names_its_pod_its_source_and_its_reason() -> None:
     to = Written()
     writer = EventWriter(to, ManualClock(), "elastipod-x", every_seconds=60, host="n1")
-    await writer.write(POD, Reason.NODE_BUDGET_EMPTY, "x" * 5000, is_normal=False)
+    await writer.write(WEB, Reason.NODE_BUDGET_EMPTY, "x" * 5000, is_normal=False)
     (body,) = to.bodies
     assert body["involvedObject"]["uid"] == POD.uid
     assert body["source"] == {"component": "elastipod-x", "host": "n1"}

@@ -14,6 +14,7 @@ from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.decoding import BadObject
 from elastipod.kube.errors import Conflict, KubeError, NotFound
+from elastipod.kube.events import Subject
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     DEPLOYMENTS,
@@ -36,7 +37,7 @@ from elastipod.localcluster.controllers.actions import (
     is_ending,
     name_of,
 )
-from elastipod.localcluster.node.recorder import Recorder, Subject
+from elastipod.localcluster.node.recorder import Recorder
 from elastipod.localcluster.waking import wait_for_wake
 from elastipod.telemetry import get_logger
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elastipod.clock import from_rfc3339
+from elastipod.kube.events import Subject
 from elastipod.localcluster.node.kubelet import Pending, Rejection
 from elastipod.localcluster.node.lifecycle import Ending, Track
 from elastipod.localcluster.node.manifests import Manifest
-from elastipod.localcluster.node.recorder import Subject
 from elastipod.localcluster.node.runtime import Run, RunState, Sandbox
 from elastipod.pods import Pod
 

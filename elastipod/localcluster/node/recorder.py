@@ -5,7 +5,6 @@ Owns their shape and the counting of those that repeat. An Event that can not be
 
 import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import KubeError, NotFound
+from elastipod.kube.events import Subject
 from elastipod.kube.resources import EVENTS
 from elastipod.telemetry import get_logger
 
@@ -20,17 +20,6 @@ log = get_logger(__name__)
 
 _MOST_REMEMBERED: Final = 4096
 _MOST_MESSAGE: Final = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What an Event is about."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    api_version: str = "v1"
 
 
 class Recorder:
