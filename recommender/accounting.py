@@ -5,7 +5,7 @@ a hundredth of the time, however large the cluster is. What the numbers mean is 
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -33,6 +33,18 @@ log = get_logger(__name__)
 T = TypeVar("T")
 
 SAVINGS_PATH: Final = "/savings"
+_NO_USAGE: Final = (
+    "What is used is not known: no pod is measured. `elastipod status` names what the recommender is without."
+)
+_NO_NODES: Final = (
+    "No node is known, so each pod has the price of a node of which nothing is known, and which nodes could be given "
+    "back is not known: that takes the right to list nodes."
+)
+_NO_BUDGETS: Final = (
+    "Which nodes could be given back is not known: that takes every pod of the cluster and every PodDisruptionBudget, "
+    "and the right to list them."
+)
+_NOT_YET: Final = "Which nodes could be given back is not worked out yet."
 _REST: Final = 99
 """So many times as long as something took, it is not done again."""
 
@@ -60,6 +72,8 @@ class Accounting:
         self._realisable_text = b""
         self._text: bytes | None = None
         self._savings: bytes | None = None
+        self._unknown = ""
+        """Why it can not be known which nodes would be empty."""
         self._is_over = False
 
     @property
@@ -77,6 +91,12 @@ class Accounting:
         """
         await self._adding.run(lambda: self._add_up(nodes))
         snapshot, self._snapshot = self._snapshot, None
+        unknown = _NO_NODES if not nodes else _NO_BUDGETS if limits is None else ""
+        if unknown != self._unknown:
+            self._unknown, self._savings = unknown, None
+            if unknown:
+                # What held while it could be known holds no more.
+                self._realisable, self._realisable_text = None, b""
         if limits is not None and snapshot is not None and nodes:
             await self._packing.run(lambda: self._pack(snapshot, letting_none_go(limits)))
 
@@ -98,7 +118,6 @@ class Accounting:
         await self._packing.finished()
 
     def _told(self, found: "_Accounts") -> bytes:
-        notes = [f"Not listed, but in the cluster's totals: {counted(found.left_out, 'more container')}."]
         savings = told(
             found.at,
             self._prices.currency,
@@ -107,11 +126,20 @@ class Accounting:
             self._realisable,
             window_seconds=found.window_seconds,
             usage=USAGE_WORDS,
-            notes=notes if found.left_out else (),
+            notes=self._notes(found),
         )
         if found.left_out:
             savings = msgspec.structs.replace(savings, totals={one: _sums(of) for one, of in found.totals.items()})
         return msgspec.json.encode(savings)
+
+    def _notes(self, found: "_Accounts") -> Iterator[str]:
+        """What is missing in it, and why."""
+        if found.left_out:
+            yield f"Not listed, but in the cluster's totals: {counted(found.left_out, 'more container')}."
+        if found.told and all(of.used is None for of in found.totals.values()):
+            yield _NO_USAGE
+        if self._realisable is None:
+            yield self._unknown or _NOT_YET
 
     def _add_up(self, nodes: dict[str, Node]) -> Callable[[], tuple["_Accounts", Snapshot]]:
         """Take down what is known now; what it comes to is worked out by what is given back."""

@@ -14,7 +14,7 @@ import msgspec
 from elastipod.api import Autoscaler, ElasticNode, ElasticPolicy
 from elastipod.eligible import chosen, eligible, target_of
 from elastipod.kube.connection import Connection
-from elastipod.kube.errors import NotFound
+from elastipod.kube.errors import Forbidden, NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -43,6 +43,8 @@ from elastipod.pods import Node, Pod, Workload
 
 T = TypeVar("T")
 
+_WITHOUT_NODES: Final = "No node is known, nor what it costs, nor which could be given back"
+_WITHOUT_OWNERS: Final = "Workloads are told of as far as what owns their pods is known"
 OWNER_KINDS: Final = (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
 
 
@@ -79,24 +81,50 @@ class Picture:
         return [(pod, self.workload(pod)) for pod in self.pods]
 
 
-async def read_picture(connection: Connection, namespace: str | None, label_selector: str = "") -> Picture:
-    """The picture of one namespace, or of all. Raises KubeError."""
+async def read_picture(
+    connection: Connection, namespace: str | None, label_selector: str = "", notes: list[str] | None = None
+) -> Picture:
+    """The picture of one namespace, or of all. Raises KubeError.
+
+    Where `notes` are taken, a picture without nodes or owners will do: that they may not be listed is said in them.
+    """
     pods, nodes, autoscalers, elastic_nodes, owners, policies = await asyncio.gather(
         list_rows(connection, PODS, decode_pod, namespace=namespace, label_selector=label_selector),
-        list_rows(connection, NODES, decode_node),
+        _list_where_allowed(connection, NODES, decode_node, None, _WITHOUT_NODES, notes),
         _list_where_served(connection, AUTOSCALERS, decode_autoscaler, namespace),
         _list_where_served(connection, ELASTIC_NODES, decode_elastic_node, None),
-        _list_owners(connection, namespace),
+        _list_owners(connection, namespace, notes),
         _list_where_served(connection, ELASTIC_POLICIES, decode_policy, namespace),
     )
     return Picture(pods, nodes, autoscalers, elastic_nodes, {one.uid: one for one in owners}, policies)
 
 
-async def _list_owners(connection: Connection, namespace: str | None) -> list[Owned]:
+async def _list_owners(connection: Connection, namespace: str | None, notes: list[str] | None) -> list[Owned]:
     lists = await asyncio.gather(
-        *(list_rows(connection, kind, metadata_decoder(kind.kind), namespace=namespace) for kind in OWNER_KINDS)
+        *(
+            _list_where_allowed(connection, kind, metadata_decoder(kind.kind), namespace, _WITHOUT_OWNERS, notes)
+            for kind in OWNER_KINDS
+        )
     )
     return [one for rows in lists for one in rows]
+
+
+async def _list_where_allowed(
+    connection: Connection,
+    resource: ResourceType,
+    decode: Callable[[bytes | msgspec.Raw], T],
+    namespace: str | None,
+    without: str,
+    notes: list[str] | None,
+) -> list[T]:
+    """The rows, or none where they may not be listed and that can be noted."""
+    try:
+        return await list_rows(connection, resource, decode, namespace=namespace)
+    except Forbidden as error:
+        if notes is None:
+            raise
+        notes.append(f"{without}: {error}")
+        return []
 
 
 async def _list_where_served(

@@ -87,11 +87,17 @@ async def _leaders(connection: Connection) -> list[RunningPart]:
     return await list_rows(connection, LEASES, Decoder(_Lease, _running_part), label_selector=PART_LABEL)
 
 
-async def ask_savings(connection: Connection) -> bytes:
-    """What the leading recommender tells of savings. Raises NoAnswerError, KubeError."""
+async def leading_recommender(connection: Connection) -> RunningPart:
+    """The one that leads. Raises NoAnswerError, KubeError."""
     leader = next((part for part in await _leaders(connection) if part.name == "recommender"), None)
     if leader is None:
         raise NoAnswerError("no recommender has made itself known in this cluster")
+    return leader
+
+
+async def ask_savings(connection: Connection, leader: RunningPart | None = None) -> bytes:
+    """What the leading recommender tells of savings. Raises NoAnswerError, KubeError."""
+    leader = leader or await leading_recommender(connection)
     if not leader.address:
         raise NoAnswerError("the recommender has not said where it listens")
     try:

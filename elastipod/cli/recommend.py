@@ -81,15 +81,16 @@ def recommend(
         _print(found.rows, output, _SURVEY_COLUMNS, _SURVEY_WIDE, found.notes, found.templates)
         return
 
-    async def read() -> tuple[Picture, Templates]:
+    async def read() -> tuple[Picture, Templates, list[str]]:
         async with connect(kubeconfig, context) as client:
             where = None if all_namespaces else namespace or client.namespace
             picture = await read_picture(client.connection, where, selector)
-            return picture, await read_templates(client.connection, where) if output is Listing.PATCH else {}
+            templates = await read_templates(client.connection, where) if output is Listing.PATCH else ({}, [])
+            return picture, *templates
 
-    picture, templates = asyncio.run(read())
+    picture, templates, notes = asyncio.run(read())
     rows = list(recommendation_rows(picture, only_matched=bool(selector)))
-    _print(rows, output, _COLUMNS, _WIDE, templates=templates)
+    _print(rows, output, _COLUMNS, _WIDE, notes, templates)
 
 
 def _print(

@@ -24,7 +24,7 @@ from elastipod.cli.options import (
     connect,
 )
 from elastipod.cli.output import print_csv, print_facts, print_rows, shown
-from elastipod.cli.parts import NoAnswerError, ask_savings
+from elastipod.cli.parts import NoAnswerError, ask_savings, leading_recommender
 from elastipod.cli.templates import Templates, read_templates
 
 if TYPE_CHECKING:
@@ -125,15 +125,20 @@ def _refuse_without_prometheus(
 
 
 def _live(namespace: str | None, kubeconfig: str | None, context: str | None, *, with_templates: bool) -> _Found:
-    from recommender.report.told import AnswerError, read_savings, within
+    from recommender.report.told import AnswerError, read_savings, with_notes, within
 
-    async def read() -> tuple[bytes, Templates]:
+    async def read() -> tuple[bytes, Templates, list[str]]:
         async with connect(kubeconfig, context) as client:
-            answer = await ask_savings(client.connection)
-            return answer, await read_templates(client.connection, namespace) if with_templates else {}
+            leader = await leading_recommender(client.connection)
+            lacks = [f"The recommender is without what it wants: {leader.lacks}."] if leader.lacks else []
+            answer = await ask_savings(client.connection, leader)
+            if not with_templates:
+                return answer, {}, lacks
+            templates, unread = await read_templates(client.connection, namespace)
+            return answer, templates, [*lacks, *unread]
 
     try:
-        answer, templates = asyncio.run(read())
+        answer, templates, notes = asyncio.run(read())
         savings = read_savings(answer)
     except NoAnswerError as error:
         told = f"{error}; see `elastipod status`, or report from a Prometheus: --prometheus URL"
@@ -143,7 +148,7 @@ def _live(namespace: str | None, kubeconfig: str | None, context: str | None, *,
         told = f"the recommender's savings are not understood ({error}); it and this command must be of one version"
         typer.echo(f"error: {shown(told)}", err=True)
         raise typer.Exit(1) from None
-    return _Found(within(savings, namespace) if namespace else savings, [], templates)
+    return _Found(with_notes(within(savings, namespace) if namespace else savings, notes), [], templates)
 
 
 def _surveyed(asked: "Asked", prices: "PriceTable") -> _Found:
@@ -153,13 +158,21 @@ def _surveyed(asked: "Asked", prices: "PriceTable") -> _Found:
     from recommender.report.curves import Drawn
     from recommender.report.figures import largest_first
     from recommender.report.surveyed import surveyed_savings
+    from recommender.report.told import with_notes
     from recommender.report.window import Window
 
     window = Window()
     found = look(asked, window.see)
     try:
         savings = surveyed_savings(
-            found.surveyed, found.advice, window, prices, found.at, nodes=found.nodes, is_protected=found.is_protected
+            found.surveyed,
+            found.advice,
+            window,
+            prices,
+            found.at,
+            nodes=found.nodes,
+            is_protected=found.is_protected,
+            knows_templates=asked.names_cluster,
         )
     except PriceError as error:
         raise typer.BadParameter(f"--prices: {error}") from None
@@ -168,7 +181,7 @@ def _surveyed(asked: "Asked", prices: "PriceTable") -> _Found:
         curve = window.curve(ContainerKey(one.owner, one.container), one.resource)
         if curve is not None:
             curves.append(Drawn(one, curve))
-    return _Found(savings, curves, found.templates)
+    return _Found(with_notes(savings, found.notes), curves, found.templates)
 
 
 def _days(since: str) -> int | None:

@@ -19,7 +19,8 @@ from elastipod.cli.options import connect
 from elastipod.cli.output import change, shown
 from elastipod.cli.templates import Templates, read_templates
 from elastipod.clock import SystemClock
-from elastipod.kube.disruptions import decode_disruption_limit, letting_none_go
+from elastipod.kube.disruptions import DisruptionLimit, decode_disruption_limit, letting_none_go
+from elastipod.kube.errors import Forbidden
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import POD_DISRUPTION_BUDGETS
 from elastipod.pods import Node, Pod, Workload
@@ -68,6 +69,8 @@ class Looked:
     is_protected: Callable[[Pod], bool] | None
     """Tells of a pod that no budget lets go; None where not all of the cluster was looked at."""
     templates: Templates
+    notes: list[str]
+    """What may not be read of the cluster, and what is not known therefore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def survey_rows(asked: Asked) -> Rows:
     wholes = _wholes(found.surveyed, advice)
     for problem in found.surveyed.problems:
         typer.echo(f"note: {shown(problem)}", err=True)
-    notes = [*found.surveyed.problems, *([] if asked.names_cluster else [NO_TEMPLATES])]
+    notes = [*found.surveyed.problems, *found.notes, *([] if asked.names_cluster else [NO_TEMPLATES])]
     return Rows([_row(one, wholes.get(one.key.workload, NOTHING)) for one in advice], notes, found.templates)
 
 
@@ -130,8 +133,8 @@ def look(asked: Asked, watch: Watch = unwatched) -> Looked:
         client.close()
     advice = advise(surveyed, settings, now)
     if found is None:
-        return Looked(now, surveyed, advice, [], None, {})
-    return Looked(now, surveyed, advice, found.nodes, found.is_protected, found.templates)
+        return Looked(now, surveyed, advice, [], None, {}, [])
+    return Looked(now, surveyed, advice, found.nodes, found.is_protected, found.templates, found.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +143,27 @@ class _Found:
     nodes: list[Node]
     is_protected: Callable[[Pod], bool] | None
     templates: Templates
+    notes: list[str]
 
 
 async def _cluster(asked: Asked) -> _Found:
     is_whole = not asked.namespace and not asked.selector
+    notes: list[str] = []
     async with connect(asked.kubeconfig, asked.context) as client:
-        picture: Picture = await read_picture(client.connection, asked.namespace, asked.selector)
-        templates = await read_templates(client.connection, asked.namespace)
-        budgets = (
-            await list_rows(client.connection, POD_DISRUPTION_BUDGETS, decode_disruption_limit) if is_whole else []
-        )
+        picture: Picture = await read_picture(client.connection, asked.namespace, asked.selector, notes)
+        templates, unread = await read_templates(client.connection, asked.namespace)
+        budgets: list[DisruptionLimit] | None = None
+        if is_whole:
+            try:
+                budgets = await list_rows(client.connection, POD_DISRUPTION_BUDGETS, decode_disruption_limit)
+            except Forbidden as error:
+                notes.append(f"Which nodes could be given back is not known: {error}")
     largest = NOTHING
     for node in picture.nodes:
         largest = largest.largest(node.allocatable)
     pods = [(pod, picture.workload(pod)) for pod in picture.pods if not pod.is_terminal]
-    is_protected = letting_none_go(budgets) if is_whole else None
-    return _Found(Cluster(pods, largest), picture.nodes, is_protected, templates)
+    is_protected = letting_none_go(budgets) if budgets is not None and picture.nodes else None
+    return _Found(Cluster(pods, largest), picture.nodes, is_protected, templates, [*notes, *unread])
 
 
 @contextmanager

@@ -55,19 +55,25 @@ class _Object(Struct):
     spec: _Spec
 
 
-async def read_templates(connection: Connection, namespace: str | None) -> Templates:
-    """Those of one namespace, or of all; none of a kind that may not be read."""
+async def read_templates(connection: Connection, namespace: str | None) -> tuple[Templates, list[str]]:
+    """Those of one namespace, or of all; and a note where a kind can not be read, of which none is known then."""
     lists = await asyncio.gather(*(_read(connection, kind, namespace) for kind in _KINDS))
-    return {workload: names for rows in lists for workload, names in rows}
+    unread = {kind.kind: rows for kind, rows in zip(_KINDS, lists, strict=True) if isinstance(rows, KubeError)}
+    notes = [
+        f"Which containers stand in the template of a {' or '.join(unread)} is not known ({why}): a patch of such a "
+        "workload may be refused, or change less than it says."
+        for why in list(unread.values())[:1]
+    ]
+    return {workload: names for rows in lists if not isinstance(rows, KubeError) for workload, names in rows}, notes
 
 
 async def _read(
     connection: Connection, resource: ResourceType, namespace: str | None
-) -> list[tuple[Workload, frozenset[str]]]:
+) -> list[tuple[Workload, frozenset[str]]] | KubeError:
     try:
         return await list_rows(connection, resource, _decoder(resource.kind), namespace=namespace)
-    except KubeError:
-        return []
+    except KubeError as error:
+        return error
 
 
 def _decoder(kind: str) -> Callable[[bytes | msgspec.Raw], tuple[Workload, frozenset[str]]]:

@@ -42,6 +42,7 @@ def surveyed_savings(
     *,
     nodes: Sequence[Node] = (),
     is_protected: Callable[[Pod], bool] | None = None,
+    knows_templates: bool = False,
 ) -> Savings:
     """Accounts, and their sums. Raises PriceError.
 
@@ -59,7 +60,8 @@ def surveyed_savings(
     spare = None if is_protected is None else realisable(snapshot, prices, is_protected=is_protected)
     notes = [
         *_first(surveyed.problems),
-        *([] if nodes else [NO_NODE_PRICES, NO_TEMPLATES]),
+        *([] if nodes else [NO_NODE_PRICES]),
+        *([] if knows_templates else [NO_TEMPLATES]),
         *([NO_NODES] if spare is None else []),
     ]
     found = told(

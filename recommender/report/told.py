@@ -166,6 +166,11 @@ def within(savings: Savings, namespace: str) -> Savings:
     return msgspec.structs.replace(savings, accounts=accounts, totals=sums(accounts), realisable=None, notes=notes)
 
 
+def with_notes(savings: Savings, notes: Sequence[str]) -> Savings:
+    """The same, with what else is missing in it."""
+    return msgspec.structs.replace(savings, notes=[*notes, *savings.notes])
+
+
 def sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
     """The sums of each resource; no number contains another."""
     of: dict[Resource, list[Told]] = {resource: [] for resource in Resource}

@@ -2,8 +2,9 @@
 
 import asyncio
 import base64
+import random
 import threading
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,11 +12,28 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from elastipod.cli.verbs import command
+from elastipod.localcluster.api.apiserver import ApiServer
+from elastipod.localcluster.api.failures import ApiFailure
 from elastipod.localcluster.api.http import HttpServer
+from elastipod.localcluster.api.requests import Request, Response, failure_response
 from tests.build import deployment_json, metadata_json, node_json, owner_json, pod_json, running_status
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, NODES, Json, Served
 
 T = TypeVar("T")
+
+
+class Guarded(ApiServer):
+    """Lets no one list what is forbidden."""
+
+    forbidden: Collection[str] = ()
+    """Plurals."""
+
+    def handle(self, request: Request) -> Response:
+        plural = request.path.rpartition("/")[2]
+        if request.method == "GET" and plural in self.forbidden:
+            message = f'{plural} is forbidden: User "u" cannot list resource "{plural}" at the cluster scope'
+            return failure_response(ApiFailure(403, message))
+        return super().handle(request)
 
 
 class Cluster(Served):
@@ -23,10 +41,11 @@ class Cluster(Served):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
+        self.api = self.guarded = Guarded(self.clock, self.store, spread=random.Random(7))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        self.http = HttpServer(self.api)
+        self.http = HttpServer(self.guarded)
         self.on_loop(self.http.start("127.0.0.1", 0))
         self.kubeconfig = folder / "kubeconfig"
         write_kubeconfig(self.kubeconfig, self.http.url, token=self.http.token, certificate=self.http.certificate)

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from elastipod.cli.reportpage import Patches
 from elastipod.cli.verbs import command
 from elastipod.clock import SystemClock
+from elastipod.kube.leadership import LACKS_ANNOTATION
 from elastipod.pods import Workload
 from elastipod.quantities import parse_cpu, parse_memory
 from recommender.ranges import Resource
@@ -166,6 +167,31 @@ def test_with_a_cluster_named_nodes_have_their_prices_and_can_be_given_back(clus
     assert read_savings(part.stdout.encode()).realisable is None
 
 
+@pytest.mark.promserver
+def test_with_a_cluster_named_each_right_that_is_missing_is_named_with_what_is_not_shown(cluster: Cluster) -> None:
+    cluster.add_web(cpu="3", memory="1Gi")
+    [pod] = cluster.get("/api/v1/namespaces/default/pods")["items"]
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    fleet.pod(pod["metadata"]["name"], None, namespace="default", memory=lambda _: 500 * MI)
+    shown = {
+        "nodes": "No node is known, nor what it costs, nor which could be given back",
+        "poddisruptionbudgets": "Which nodes could be given back is not known",
+        "replicasets": "Workloads are told of as far as what owns their pods is known",
+    }
+    with serving(fleet.metrics) as address:
+        for plural, words in shown.items():
+            cluster.guarded.forbidden = {plural}
+            answer = cluster.run(
+                "report", "--prometheus", address, "--kubeconfig", str(cluster.kubeconfig), "-o", "json"
+            )
+            assert answer.exit_code == 0, answer.output
+            found = read_savings(answer.stdout.encode())
+            [note] = [one for one in found.notes if f'cannot list resource "{plural}"' in one]
+            assert note.startswith(words)
+            assert (found.realisable is None) == (plural != "replicasets")
+            assert not any("a template has each" in one for one in found.notes)
+
+
 @pytest.mark.parametrize(
     ("words", "exit_code", "line"),
     [
@@ -193,10 +219,12 @@ def test_what_can_not_be_is_refused_by_name(words: tuple[str, ...], exit_code: i
 class Leader:
     """A recommender's port, and its Lease."""
 
-    def __init__(self, cluster: Cluster, body: bytes | None) -> None:
+    def __init__(self, cluster: Cluster, body: bytes | None, *, lacks: str = "") -> None:
         self._cluster, self._body = cluster, body
         self._runner = cluster.on_loop(self._start())
-        cluster.post(LEASES, lease("recommender", f"http://127.0.0.1:{self._runner.addresses[0][1]}"))
+        held = lease("recommender", f"http://127.0.0.1:{self._runner.addresses[0][1]}")
+        held["metadata"]["annotations"][LACKS_ANNOTATION] = lacks
+        cluster.post(LEASES, held)
 
     async def _start(self) -> web.AppRunner:
         async def answer(_: web.Request) -> web.Response:
@@ -229,6 +257,22 @@ def test_the_leading_recommender_is_asked_and_its_figures_are_passed_on_as_they_
     assert read_savings(answer.stdout.encode()) == found
     facts: Json = json.loads(answer.stdout)
     assert facts["accounts"][0]["change"]["amount"] == 1 / 3 - 2.0
+
+
+def test_what_is_withheld_from_the_recommender_and_from_the_command_is_told(cluster: Cluster) -> None:
+    cluster.guarded.forbidden = {"deployments", "cronjobs"}
+    leader = Leader(
+        cluster, msgspec.json.encode(savings(account(), notes=["As it says itself."])), lacks="may not list nodes"
+    )
+    try:
+        page = cluster.run("report", "-o", "html").stdout
+        table = cluster.run("report").stdout
+    finally:
+        leader.close()
+    assert "<strong>Note:</strong> The recommender is without what it wants: may not list nodes." in page
+    assert "The recommender is without what it wants: may not list nodes.\nAs it says itself." in table
+    assert "Which containers stand in the template of a Deployment or CronJob is not known" in page
+    assert "cannot list resource &quot;deployments&quot;" in page
 
 
 def test_of_one_namespace_only_its_own_is_told(cluster: Cluster) -> None:

@@ -323,8 +323,29 @@ async def test_who_sees_one_namespace_does_not_know_which_nodes_would_be_empty()
     async with await started(namespace="default") as world:
         await two_nodes(world)
         await world.run(cpu=0.1, memory=100 * MI)
+        found = savings(world)
+        assert found.realisable is None
+        assert [note for note in found.notes if "every PodDisruptionBudget, and the right to list them" in note]
+        assert "elastipod_realisable_nodes" not in gauges(world)
+
+
+async def test_what_can_not_be_known_is_told_with_why() -> None:
+    async with World() as world:
+        uid = await world.deployment()
+        await world.pod("web-a", uid)
+        await world.run()
+        usage, nodes = savings(world).notes
+        assert usage.startswith("What is used is not known: no pod is measured.")
+        assert nodes.startswith("No node is known")
+    async with await started() as world:
+        await two_nodes(world)
+        await world.run(cpu=0.1, memory=100 * MI)
+        assert (savings(world).notes, savings(world).realisable is None) == ([], False)
+        # What was worked out while it could be known is told no longer than that.
+        await world.recommender.accounting.run({}, ())
         assert savings(world).realisable is None
         assert "elastipod_realisable_nodes" not in gauges(world)
+        assert [note[:16] for note in savings(world).notes] == ["No node is known"]
 
 
 async def test_of_too_many_the_dearest_are_told_and_the_totals_are_of_all() -> None:
