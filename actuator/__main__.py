@@ -25,7 +25,6 @@ from actuator.settings import ActuatorSettings
 from actuator.standby import take_note
 from actuator.watcher import Watcher
 from elastipod.clock import SystemClock
-from elastipod.kube.streams import StreamConnection
 from elastipod.loop import clock_ticker
 from elastipod.process import Program, Surroundings, run_process
 
@@ -106,7 +105,6 @@ def main() -> int:
         node.make,
         elects_leader=False,
         ticker=clock_ticker(SystemClock()),
-        connect=StreamConnection,
         answers=Actuator.answer,
     )
     try:

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from elastipod.clock import Clock, SystemClock
-from elastipod.kube.access import Access, AccessError, load_access
+from elastipod.kube.access import AccessError, load_access
 from elastipod.kube.connection import Connection
 from elastipod.kube.counting import CountedConnection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.holders import has_ended, own_name
+from elastipod.kube.http import HttpConnection
 from elastipod.kube.lacks import LacksConnection
 from elastipod.kube.leadership import Leadership
 from elastipod.kube.namespaces import NamespacesConnection
@@ -97,13 +98,6 @@ class Surroundings(Generic[S]):
     """Whether the connection shows the pods of some namespaces only."""
 
 
-def http_connection(access: Access, clock: Clock) -> Connection:
-    """A connection over aiohttp, which is loaded only for those who use it."""
-    from elastipod.kube.http import HttpConnection
-
-    return HttpConnection(access, clock)
-
-
 Run = Callable[[Coroutine[Any, Any, int]], int]
 """`asyncio.run`, or what does the same."""
 
@@ -135,7 +129,6 @@ class Program(Generic[S]):
     more_metrics: Callable[[Any], bytes] | None = None
     """What the part tells at /metrics besides its registry's, in the same format."""
     ticker: Ticker = apscheduler_ticker
-    connect: Callable[[Access, Clock], Connection] = http_connection
     run: Run = asyncio.run
 
 
@@ -147,7 +140,7 @@ def run_process(program: Program[S]) -> int:
         access = load_access(own.kubeconfig or None, own.context or None, os.environ)
         clock = SystemClock()
         metrics = Metrics()
-        connection = LacksConnection(CountedConnection(program.connect(access, clock), clock, metrics), clock)
+        connection = LacksConnection(CountedConnection(HttpConnection(access, clock), clock, metrics), clock)
     except (SettingsError, AccessError) as error:
         sys.stderr.write(f"{program.name}: {error}\n")
         return 2

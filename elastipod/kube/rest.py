@@ -1,8 +1,8 @@
-"""The Kubernetes API as HTTP requests, whatever carries them.
+"""The Kubernetes API as HTTP requests.
 
-Owns paths, queries, headers, time limits, and what an answer means. Sockets are for those who derive from it: http.py
-(aiohttp) and streams.py (asyncio alone). Retries nothing on its own but a refused credential: when to try again is the
-caller's to decide, who knows what is at stake.
+Owns paths, queries, headers, time limits, and what an answer means. Sockets are http.py's, which derives from it.
+Retries nothing on its own but a refused credential: when to try again is the caller's to decide, who knows what is at
+stake.
 """
 
 import asyncio
@@ -67,9 +67,6 @@ class Answer(Protocol):
 class RestConnection(ABC):
     """A Connection to a real API server."""
 
-    failures: tuple[type[Exception], ...]
-    """What the carrier raises when there is no answer."""
-
     def __init__(
         self,
         access: Access,
@@ -85,7 +82,7 @@ class RestConnection(ABC):
 
     @abstractmethod
     async def send(self, request: Request, headers: dict[str, str]) -> Answer:
-        """The answer's head. Redirects are not followed."""
+        """The answer's head. Redirects are not followed. Raises OSError where there is none."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -174,7 +171,7 @@ class RestConnection(ABC):
                         pieces.append(piece)
                 finally:
                     answer.close()
-        except self.failures as error:
+        except OSError as error:
             raise _unreachable(request, error) from error
         return _readable(b"".join(pieces))
 
@@ -193,7 +190,7 @@ class RestConnection(ABC):
             finally:
                 end.cancel()
                 answer.close()
-        except self.failures as error:
+        except OSError as error:
             raise _unreachable(request, error) from error
 
     async def _good(self, request: Request) -> Answer:

@@ -34,7 +34,7 @@ def test_an_image_has_the_versions_and_hashes_that_are_tested(lock: str) -> None
 
 
 def test_the_node_has_what_a_node_needs_and_no_more() -> None:
-    assert names("node.txt") == {"h11", "msgspec", "prometheus-client", "pyyaml"}
+    assert names("node.txt") == {"httptools", "msgspec", "prometheus-client", "pyyaml"}
 
 
 def test_what_builds_our_wheel_is_locked() -> None:

@@ -1,16 +1,15 @@
-"""Either way to the API server means what the server said, and never waits for ever."""
+"""What is read from the API server means what the server said, and never waits for ever."""
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from elastipod.clock import ManualClock
-from elastipod.kube.access import Access, AccessError
+from elastipod.kube.access import Access
 from elastipod.kube.connection import PatchType
 from elastipod.kube.credentials import FixedCredential, TokenFile
 from elastipod.kube.errors import (
@@ -28,120 +27,29 @@ from elastipod.kube.errors import (
 )
 from elastipod.kube.http import HttpConnection
 from elastipod.kube.resources import NODES, PODS
-from elastipod.kube.rest import RestConnection
-from elastipod.kube.streams import StreamConnection
-
-TLS = Path(__file__).parent / "tls"
-
-Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-class RawServer:
-    """Answers each request with the next bytes of a script, so that it can misbehave in any way."""
-
-    def __init__(self, *answers: Answer) -> None:
-        self.answers = list(answers)
-        self.requests: list[str] = []
-        self.connections = 0
-        self.closed = asyncio.Event()
-        """Set once the server has let go of a socket."""
-        self.address = ""
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                length = next((int(x[16:]) for x in head.split("\r\n") if x.lower().startswith("content-length: ")), 0)
-                body = (await reader.readexactly(length)).decode()
-                self.requests.append(head + body)
-                answer = self.answers.pop(0)
-                if callable(answer):
-                    await answer(writer)
-                    return
-                writer.write(answer)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-            self.closed.set()
+from tests.kube.wire.rawserver import TLS, Answer, chunked, said, server_tls, serving, silence, then_cut
 
 
 @asynccontextmanager
-async def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> AsyncGenerator[RawServer, None]:
-    server = RawServer(*answers)
-    listening = await asyncio.start_server(server.handle, "127.0.0.1", 0, ssl=tls)
-    port = listening.sockets[0].getsockname()[1]
-    server.address = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
-    try:
-        yield server
-    finally:
-        listening.close()
-
-
-class Connected(Protocol):
-    def __call__(
-        self,
-        access: Access,
-        clock: ManualClock | None = None,
-        *,
-        call_seconds: float = 2.0,
-        watch_grace_seconds: float = 5.0,
-    ) -> AbstractAsyncContextManager[RestConnection]: ...
-
-
-@pytest.fixture(params=[HttpConnection, StreamConnection])
-def connected(request: pytest.FixtureRequest) -> Connected:
+async def connected(
+    access: Access, clock: ManualClock | None = None, *, call_seconds: float = 2.0, watch_grace_seconds: float = 5.0
+) -> AsyncGenerator[HttpConnection, None]:
     """A connection, closed at the end."""
-
-    @asynccontextmanager
-    async def connect(
-        access: Access,
-        clock: ManualClock | None = None,
-        *,
-        call_seconds: float = 2.0,
-        watch_grace_seconds: float = 5.0,
-    ) -> AsyncGenerator[RestConnection, None]:
-        connection: RestConnection = request.param(
-            access, clock or ManualClock(), call_seconds=call_seconds, watch_grace_seconds=watch_grace_seconds
-        )
-        try:
-            yield connection
-        finally:
-            await connection.close()
-
-    return connect
+    connection = HttpConnection(
+        access, clock or ManualClock(), call_seconds=call_seconds, watch_grace_seconds=watch_grace_seconds
+    )
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
-def said(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers)
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def chunked(*chunks: bytes, end: bool = True) -> bytes:
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head + b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in chunks) + (b"0\r\n\r\n" if end else b"")
-
-
-async def silence(writer: asyncio.StreamWriter) -> None:
-    await asyncio.Event().wait()
-
-
-def then_cut(answer: bytes) -> Answer:
-    async def write(writer: asyncio.StreamWriter) -> None:
-        writer.write(answer)
-        await writer.drain()
-
-    return write
-
-
-async def lines_of(connected: Connected, *answers: Answer, seconds: float = 5.0) -> list[bytes]:
+async def lines_of(*answers: Answer, seconds: float = 5.0) -> list[bytes]:
     async with serving(*answers) as server, connected(Access(server.address)) as connection:
         return [line async for line in connection.watch(PODS, resource_version="7", timeout_seconds=seconds)]
 
 
-async def test_a_list_asks_for_one_page_with_its_selectors(connected: Connected) -> None:
+async def test_a_list_asks_for_one_page_with_its_selectors() -> None:
     async with serving(said(b"{}")) as server, connected(Access(server.address)) as connection:
         await connection.list(PODS, namespace="a", label_selector="app=x,y!=z", limit=5, continue_token="t+/=")
     assert server.requests[0].startswith(
@@ -149,19 +57,19 @@ async def test_a_list_asks_for_one_page_with_its_selectors(connected: Connected)
     )
 
 
-async def test_calls_share_one_socket(connected: Connected) -> None:
+async def test_calls_share_one_socket() -> None:
     async with serving(said(b"1"), said(b"2"), said(b"3")) as server, connected(Access(server.address)) as connection:
         answers = [await connection.get(NODES, None, "n") for _ in range(3)]
     assert (answers, server.connections) == ([b"1", b"2", b"3"], 1)
 
 
-async def test_a_read_is_said_again_where_the_server_had_let_go_of_the_socket(connected: Connected) -> None:
+async def test_a_read_is_said_again_where_the_server_had_let_go_of_the_socket() -> None:
     async with serving(said(b"1"), then_cut(b""), said(b"2")) as server, connected(Access(server.address)) as to:
         assert [await to.get(NODES, None, "n") for _ in range(2)] == [b"1", b"2"]
     assert (len(server.requests), server.connections) == (3, 2)
 
 
-async def test_a_write_is_never_said_twice(connected: Connected) -> None:
+async def test_a_write_is_never_said_twice() -> None:
     async with serving(said(b"1"), then_cut(b""), said(b"2")) as server, connected(Access(server.address)) as to:
         await to.get(NODES, None, "n")
         with pytest.raises(Unreachable):
@@ -169,7 +77,7 @@ async def test_a_write_is_never_said_twice(connected: Connected) -> None:
     assert len(server.requests) == 2
 
 
-async def test_a_socket_that_the_server_closed_is_not_used_again(connected: Connected) -> None:
+async def test_a_socket_that_the_server_closed_is_not_used_again() -> None:
     async with serving(then_cut(said(b"1")), said(b"2")) as server, connected(Access(server.address)) as to:
         await to.get(NODES, None, "n")
         await server.closed.wait()
@@ -179,38 +87,33 @@ async def test_a_socket_that_the_server_closed_is_not_used_again(connected: Conn
     assert len(server.requests) == 2
 
 
-async def test_a_body_without_a_length_ends_with_its_socket(connected: Connected) -> None:
+async def test_a_body_without_a_length_ends_with_its_socket() -> None:
     answer = then_cut(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it")
     async with serving(answer) as server, connected(Access(server.address)) as connection:
         assert await connection.get(PODS, "a", "p") == b"all of it"
 
 
-async def test_what_comes_before_the_answer_is_passed_over(connected: Connected) -> None:
+async def test_what_comes_before_the_answer_is_passed_over() -> None:
     answer = b"HTTP/1.1 100 Continue\r\n\r\n" + said(b"ok")
     async with serving(answer) as server, connected(Access(server.address)) as connection:
         assert await connection.patch(PODS, "a", "p", b"{}") == b"ok"
 
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\0" * 100_000])
-async def test_what_is_not_http_is_unreachable(connected: Connected, answer: bytes) -> None:
+async def test_what_is_not_http_is_unreachable(answer: bytes) -> None:
     async with serving(then_cut(answer)) as server, connected(Access(server.address)) as connection:
         with pytest.raises(Unreachable):
             await connection.get(PODS, "a", "p")
 
 
-async def test_a_server_below_a_path_is_asked_there(connected: Connected) -> None:
+async def test_a_server_below_a_path_is_asked_there() -> None:
     async with serving(said(b"{}")) as server, connected(Access(f"{server.address}/k8s/c-1")) as connection:
         await connection.get(NODES, None, "n")
     assert server.requests[0].startswith("GET /k8s/c-1/api/v1/nodes/n HTTP")
     assert f"\r\nhost: {server.address[7:]}\r\n" in server.requests[0].lower()
 
 
-def test_a_proxy_is_refused_by_name_where_there_is_none() -> None:
-    with pytest.raises(AccessError, match="proxy-url"):
-        StreamConnection(Access("http://127.0.0.1:1", proxy="http://127.0.0.1:2"))
-
-
-async def test_a_patch_says_its_type_and_its_subresource(connected: Connected) -> None:
+async def test_a_patch_says_its_type_and_its_subresource() -> None:
     async with serving(said(b"{}"), said(b"{}")) as server, connected(Access(server.address)) as connection:
         await connection.patch(PODS, "a", "p", b'{"x":1}', subresource="resize", dry_run=True)
         await connection.patch(PODS, "a", "p", b"[]", patch_type=PatchType.JSON)
@@ -220,7 +123,7 @@ async def test_a_patch_says_its_type_and_its_subresource(connected: Connected) -
     assert "application/json-patch+json" in server.requests[1]
 
 
-async def test_an_eviction_is_posted_to_its_pod_and_a_delete_carries_its_preconditions(connected: Connected) -> None:
+async def test_an_eviction_is_posted_to_its_pod_and_a_delete_carries_its_preconditions() -> None:
     async with (
         serving(said(b"{}"), said(b"{}"), said(b"{}")) as server,
         connected(Access(server.address)) as connection,
@@ -251,14 +154,14 @@ async def test_an_eviction_is_posted_to_its_pod_and_a_delete_carries_its_precond
         ("302 Found", StatusError),
     ],
 )
-async def test_a_failure_has_its_own_kind(connected: Connected, status: str, kind: type[KubeError]) -> None:
+async def test_a_failure_has_its_own_kind(status: str, kind: type[KubeError]) -> None:
     async with serving(said(b"<html>", status)) as server, connected(Access(server.address)) as connection:
         with pytest.raises(kind):
             await connection.get(PODS, "a", "p")
     assert len(server.requests) == 1
 
 
-async def test_retry_after_is_told(connected: Connected) -> None:
+async def test_retry_after_is_told() -> None:
     answer = said(b"", "429 Too Many Requests", "Retry-After: 7")
     async with serving(answer) as server, connected(Access(server.address)) as connection:
         with pytest.raises(TooManyRequests) as refusal:
@@ -266,7 +169,7 @@ async def test_retry_after_is_told(connected: Connected) -> None:
     assert refusal.value.retry_after_seconds == 7
 
 
-async def test_a_refused_connection_is_unreachable(connected: Connected) -> None:
+async def test_a_refused_connection_is_unreachable() -> None:
     async with serving() as server:
         pass
     async with connected(Access(server.address)) as connection:
@@ -277,7 +180,7 @@ async def test_a_refused_connection_is_unreachable(connected: Connected) -> None
 @pytest.mark.parametrize(
     "answer", [silence, then_cut(b""), then_cut(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")]
 )
-async def test_no_answer_or_half_of_one_is_unreachable_in_time(connected: Connected, answer: Answer) -> None:
+async def test_no_answer_or_half_of_one_is_unreachable_in_time(answer: Answer) -> None:
     async with serving(answer) as server, connected(Access(server.address), call_seconds=0.1) as connection:
         with pytest.raises(Unreachable):
             await connection.patch(PODS, "a", "p", b"{}")
@@ -285,7 +188,7 @@ async def test_no_answer_or_half_of_one_is_unreachable_in_time(connected: Connec
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../../nodes", "a%2fb", "a" * 254])
-async def test_a_name_that_leads_elsewhere_is_not_sent(connected: Connected, name: str) -> None:
+async def test_a_name_that_leads_elsewhere_is_not_sent(name: str) -> None:
     async with serving() as server, connected(Access(server.address)) as connection:
         with pytest.raises(BadRequest):
             await connection.get(PODS, "a", name)
@@ -294,25 +197,25 @@ async def test_a_name_that_leads_elsewhere_is_not_sent(connected: Connected, nam
     assert server.requests == []
 
 
-async def test_a_name_is_quoted(connected: Connected) -> None:
+async def test_a_name_is_quoted() -> None:
     async with serving(said(b"{}")) as server, connected(Access(server.address)) as connection:
         await connection.get(PODS, "a", "p?x=1#y z")
     assert server.requests[0].startswith("GET /api/v1/namespaces/a/pods/p%3Fx%3D1%23y%20z HTTP")
 
 
-async def test_a_watch_gives_whole_lines_however_they_are_cut_r47(connected: Connected) -> None:
+async def test_a_watch_gives_whole_lines_however_they_are_cut_r47() -> None:
     text = ('{"x":"' + "€" * 50 + '"}\n').encode() * 2
     cut = [text[at : at + 7] for at in range(0, len(text), 7)]
-    assert await lines_of(connected, chunked(*cut)) == text.splitlines()
+    assert await lines_of(chunked(*cut)) == text.splitlines()
 
 
-async def test_a_long_line_and_an_empty_one_are_no_trouble(connected: Connected) -> None:
+async def test_a_long_line_and_an_empty_one_are_no_trouble() -> None:
     line = b'{"x":"' + b"y" * 1_000_000 + b'"}'
-    assert await lines_of(connected, chunked(line, b"\n\n\n" + line + b"\n")) == [line, line]
+    assert await lines_of(chunked(line, b"\n\n\n" + line + b"\n")) == [line, line]
 
 
-async def test_bad_bytes_are_replaced_and_the_stream_goes_on_r47(connected: Connected) -> None:
-    assert await lines_of(connected, chunked(b'{"x":"\xff"}\n{"y":1}\n')) == ['{"x":"�"}'.encode(), b'{"y":1}']
+async def test_bad_bytes_are_replaced_and_the_stream_goes_on_r47() -> None:
+    assert await lines_of(chunked(b'{"x":"\xff"}\n{"y":1}\n')) == ['{"x":"�"}'.encode(), b'{"y":1}']
 
 
 @pytest.mark.parametrize(
@@ -323,7 +226,7 @@ async def test_bad_bytes_are_replaced_and_the_stream_goes_on_r47(connected: Conn
         chunked(b'{"y":1}\n{"half'),
     ],
 )
-async def test_a_watch_that_is_cut_gives_what_was_whole_and_says_so(connected: Connected, answer: Answer) -> None:
+async def test_a_watch_that_is_cut_gives_what_was_whole_and_says_so(answer: Answer) -> None:
     seen: list[bytes] = []
     async with serving(answer) as server, connected(Access(server.address)) as connection:
         stream = connection.watch(PODS, resource_version="7")
@@ -333,28 +236,26 @@ async def test_a_watch_that_is_cut_gives_what_was_whole_and_says_so(connected: C
     assert seen == [b'{"y":1}']
 
 
-async def test_a_silent_watch_ends_a_little_after_the_server_should_have_ended_it_r48(connected: Connected) -> None:
+async def test_a_silent_watch_ends_a_little_after_the_server_should_have_ended_it_r48() -> None:
     async with serving(silence) as server, connected(Access(server.address), watch_grace_seconds=0.1) as connection:
         with pytest.raises(Unreachable):
             async for _ in connection.watch(PODS, resource_version="7", timeout_seconds=0.1):
                 pass
 
 
-async def test_a_watch_too_old_is_gone(connected: Connected) -> None:
+async def test_a_watch_too_old_is_gone() -> None:
     with pytest.raises(Gone):
-        await lines_of(connected, said(b'{"kind":"Status","code":410}', "410 Gone"))
+        await lines_of(said(b'{"kind":"Status","code":410}', "410 Gone"))
 
 
-async def test_a_watch_asks_for_bookmarks_and_its_end(connected: Connected) -> None:
+async def test_a_watch_asks_for_bookmarks_and_its_end() -> None:
     async with serving(chunked()) as server, connected(Access(server.address)) as connection:
         async for _ in connection.watch(PODS, resource_version="7", timeout_seconds=60):
             pass
     assert "?watch=1&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=60 " in server.requests[0]
 
 
-async def test_a_token_file_is_read_again_after_a_minute_and_after_a_refusal(
-    connected: Connected, tmp_path: Path
-) -> None:
+async def test_a_token_file_is_read_again_after_a_minute_and_after_a_refusal(tmp_path: Path) -> None:
     path = tmp_path / "token"
     clock = ManualClock()
     answers = [said(b"")] * 3 + [said(b"", "401 Unauthorized"), said(b"")]
@@ -371,9 +272,7 @@ async def test_a_token_file_is_read_again_after_a_minute_and_after_a_refusal(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff", b"two words", b"a\nHost: x"])
-async def test_a_token_file_without_a_token_is_named(
-    connected: Connected, tmp_path: Path, content: bytes | None
-) -> None:
+async def test_a_token_file_without_a_token_is_named(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "token"
     if content is not None:
         path.write_bytes(content)
@@ -382,7 +281,7 @@ async def test_a_token_file_without_a_token_is_named(
             await connection.get(PODS, "a", "p")
 
 
-async def test_a_refused_credential_is_tried_twice_and_no_more(connected: Connected) -> None:
+async def test_a_refused_credential_is_tried_twice_and_no_more() -> None:
     answers = [said(b"", "401 Unauthorized")] * 2
     async with serving(*answers) as server:
         access = Access(server.address, credential=FixedCredential("Bearer x"))
@@ -390,12 +289,6 @@ async def test_a_refused_credential_is_tried_twice_and_no_more(connected: Connec
             with pytest.raises(Forbidden):
                 await connection.get(PODS, "a", "p")
     assert len(server.requests) == 2
-
-
-def _server_tls(name: str) -> ssl.SSLContext:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(TLS / f"{name}.crt", TLS / f"{name}.key")
-    return tls
 
 
 @pytest.mark.parametrize(
@@ -408,11 +301,11 @@ def _server_tls(name: str) -> ssl.SSLContext:
     ],
 )
 async def test_only_the_server_that_is_meant_is_spoken_to(
-    connected: Connected, served: str, trusted: str, server_name: str, is_good: bool
+    served: str, trusted: str, server_name: str, is_good: bool
 ) -> None:
     tls = ssl.create_default_context(cafile=str(TLS / f"{trusted}.crt"))
     async with (
-        serving(said(b"ok"), tls=_server_tls(served)) as server,
+        serving(said(b"ok"), tls=server_tls(served)) as server,
         connected(Access(server.address, tls=tls, server_name=server_name)) as connection,
     ):
         if is_good:
