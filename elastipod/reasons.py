@@ -33,6 +33,7 @@ class Reason(StrEnum):
     # Why a pod is left as it is.
     WITHIN_BOUNDS = "WithinBounds", "the requests lie within the recommended bounds"
     MODE_OFF = "ModeOff", "the policy only recommends"
+    OPTED_OUT = "OptedOut", "an annotation of the workload or of its pods says that it is not to be sized"
     MODE_INITIAL = "ModeInitial", "the policy sizes pods only when they are created"
     NO_RECOMMENDATION = "NoRecommendation", "there is no recommendation yet"
     REQUESTS_UNKNOWN = (

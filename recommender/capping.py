@@ -20,12 +20,13 @@ from recommender.ranges import Cap, Capped, Range, Resource
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A resource that is left alone, since something else acts on it."""
+    """A resource that is left alone, since something else acts on it, or somebody says so."""
 
     resource: Resource
     by: str
     container: str | None = None
     """The only container it holds for; None for all."""
+    reason: Reason = Reason.SCALED_HORIZONTALLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _withheld(
     """Why no recommendation is made for a resource that there is an estimate for."""
     for hold in around.holds:
         if hold.resource is resource and hold.container in (None, container):
-            return Cap(resource, Reason.SCALED_HORIZONTALLY, span.target, hold.by)
+            return Cap(resource, hold.reason, span.target, hold.by)
     least, most = resource.of(policy.min_allowed), resource.of(policy.max_allowed)
     if least is not None and most is not None and least > most:
         return Cap(resource, Reason.CONTRADICTION, span.target, "minAllowed is above maxAllowed")

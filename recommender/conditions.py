@@ -30,6 +30,8 @@ class Facts:
     has_pods: bool = True
     is_off: bool = False
     """Whether the policy leaves all containers out."""
+    opted_out: str = ""
+    """Who says that the workload is not to be sized."""
     is_target_found: bool = True
     is_confident: bool = True
     is_history_loaded: bool = True
@@ -111,6 +113,8 @@ def _provided(facts: Facts) -> Condition:
         reason, message = Reason.HISTORY_UNUSABLE, facts.unusable_history[:1000]
     elif not facts.is_target_found:
         reason, message = Reason.TARGET_NOT_FOUND, Reason.TARGET_NOT_FOUND.explanation
+    elif facts.opted_out:
+        reason, message = Reason.OPTED_OUT, f"{Reason.OPTED_OUT.explanation}: {facts.opted_out}"
     elif not facts.has_pods:
         reason, message = Reason.NO_PODS_MATCHED, "No pods match this VPA object"
     elif facts.is_off:

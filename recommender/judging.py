@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from elastipod.api import AutoscalerStatus, ContainerRecommendation, resources
+from elastipod.api import AutoscalerStatus, ContainerRecommendation, Recommendation, resources
 from elastipod.clock import to_rfc3339
 from elastipod.eligible import GROUP_KIND
 from elastipod.limits import LimitRange, Quota
+from elastipod.optout import OptOut, common, opted_out
 from elastipod.pods import Container, ContainerKey, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
@@ -107,9 +108,8 @@ class Judgement:
         claim, target = known.claim, known.claim.target
         known.containers = self._containers(known, target) if target is not None else ()
         found = recommendation(known.containers)
-        before = claim.status.recommendation
         if known.keeps_status and not (known.is_loaded and (found or self._has_pods(target))):
-            found = before
+            found = self._kept_status(claim)
         facts = self._facts(known, target, rivals, found is not None)
         return AutoscalerStatus(
             recommendation=found,
@@ -146,6 +146,19 @@ class Judgement:
         found: Ints = (is_lost & ~np.isnan(live_since)) @ np.array([1, 2])
         return found
 
+    def _kept_status(self, claim: Claim) -> Recommendation | None:
+        """What stands in a status and still may; what was left out since is taken away also where nothing runs."""
+        before = claim.status.recommendation
+        if before is None or claim.target is None:
+            return before
+        out = self._opted_out(claim.target)
+        kept = [
+            one
+            for one in before.container_recommendations or ()
+            if not claim.policy(one.container_name).is_off and not out.of(one.container_name)
+        ]
+        return Recommendation(container_recommendations=kept) if kept else None
+
     def _containers(self, known: Known, target: Workload) -> tuple[Capped, ...]:
         if not known.is_loaded:
             return ()
@@ -153,7 +166,7 @@ class Judgement:
             self.around,
             limit_ranges=self.limit_ranges.get(target.namespace, ()),
             quotas=self.quotas.get(target.namespace, ()),
-            holds=self._holds(target),
+            holds=(*self._holds(target), *_holds_of(self._opted_out(target))),
             limit_modes=self._estimating.stated(target).limits,
             in_place=known.claim.in_place,
             short_runs=self._short_runs(target),
@@ -233,6 +246,7 @@ class Judgement:
         return Facts(
             is_provided=is_provided,
             has_pods=has_pods,
+            opted_out="" if target is None else self._opted_out(target).by,
             is_off=bool(names) and all(claim.policy(name).is_off for name in names),
             is_target_found=is_found,
             is_confident=confidence >= self._settings.enough_confidence,
@@ -257,6 +271,12 @@ class Judgement:
                     speaker = None if row is None else self._estimating.speaker(row, resource)
                     if speaker is not None:
                         yield name, resource, speaker
+
+    def _opted_out(self, target: Workload) -> OptOut:
+        """What of a workload is not to be sized."""
+        said = common(pod.annotations for pod in self._members.pods(target) if not pod.is_terminal)
+        owned = ((f"{one.kind} {one.name}", one.annotations) for one in self._members.controllers(target))
+        return opted_out((("its pods", said), *owned))
 
     def _holds(self, target: Workload) -> tuple[Hold, ...]:
         """What something else acts on, whichever of its owners that was told to scale."""
@@ -304,6 +324,12 @@ class Judgement:
         since = f"since {to_rfc3339(min(known))}" if known else "since the pods started"
         what = ("", "cpu", "memory", "usage")[common]
         return f"no {what} sample {since}" + (f": {self.source_problem}" if self.source_problem else "")
+
+
+def _holds_of(out: OptOut) -> list[Hold]:
+    """What is left alone since somebody says so."""
+    whose: list[tuple[str | None, str]] = [(None, out.by)] if out.by else list(out.containers.items())
+    return [Hold(resource, by, name, Reason.OPTED_OUT) for name, by in whose for resource in Resource]
 
 
 def _kept(before: ContainerRecommendation | None, fresh: Capped, oom_floor: float) -> Capped:

@@ -7,6 +7,7 @@ is by ownerReferences; labels never decide it. Above Kubernetes' own controllers
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from recommender.histogram import Floats
 from recommender.history import History, InstanceKey
+
+_MOST_LEVELS: Final = 8
+"""Of owners."""
 
 
 @dataclass(slots=True)
@@ -107,6 +111,21 @@ class Membership:
         """The pods of a workload, newest first."""
         found = [self._members[key].pod for key in self._workloads.get(workload, ())]
         return sorted(found, key=lambda pod: (-pod.created_at, pod.name))
+
+    def controllers(self, workload: Workload) -> list[Owned]:
+        """What controls a workload's pods up to itself, nearest first. A ReplicaSet only copies its Deployment's."""
+        if workload.kind == GROUP_KIND:
+            return []
+        pods = self.pods(workload) or [one for one in (self._last_run.get(workload),) if one is not None]
+        found: list[Owned] = []
+        reference = pods[0].owner if pods else None
+        while reference is not None and reference.uid in self._owned and len(found) < _MOST_LEVELS:
+            found.append(self._owned[reference.uid])
+            reference = found[-1].owner
+        own = self._owned.get(self._uids.get(workload, ""))
+        if own is not None and own not in found:
+            found.append(own)
+        return [one for one in found if one.kind != "ReplicaSet" or one.owner is None]
 
     def exists(self, workload: Workload) -> bool:
         """Whether the workload's own object is there."""
@@ -215,12 +234,15 @@ class Membership:
         self._uids[workload] = new.uid
         known = self._owned.get(new.uid)
         self._owned[new.uid] = new
+        if known is not None and known.annotations != new.annotations:
+            under = (self._members[key].workload for key in self._pods_under(new.uid, _MOST_LEVELS))
+            self.changed.update((workload, *under))
         if known is not None and known.owner != new.owner:
             self._disown(new.uid, known.owner)
         if new.owner is not None:
             self._heirs.setdefault(new.owner.uid, set()).add(new.uid)
         if known is None or known.owner != new.owner:
-            for key in self._pods_under(new.uid, 8):
+            for key in self._pods_under(new.uid, _MOST_LEVELS):
                 self.set_pod(key, self._members[key].pod)
 
     def set_policies(self, changed: Mapping[str, tuple[ElasticPolicy, ...]]) -> None:

@@ -14,6 +14,7 @@ from elastipod.eligible import GROUP_KIND, group_of
 from elastipod.kube.disruptions import DisruptionLimit
 from elastipod.limitmodes import LimitModes, limit_modes
 from elastipod.limits import LimitRange, Quota
+from elastipod.optout import opted_out
 from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
 from elastipod.policy import Ceiling, effective_policy
@@ -165,7 +166,10 @@ class Fleet:
 
     def claim(self, key: str) -> tuple[Advice | None, str, str]:
         """The advice for a pod, the names of those that quarrel about it, the recommender of one that is not ours."""
-        return self._claim(*self._members.placed(key)) if key in self.pods else _UNCLAIMED
+        if key not in self.pods:
+            return _UNCLAIMED
+        advice, conflict, foreign = self._claim(*self._members.placed(key))
+        return self._allowed(self.pods[key], advice), conflict, foreign
 
     def stated(self, pod: Pod) -> tuple[Sizes, str, bool]:
         """The sizes stated nearest to a pod, what is wrong with them, and whether a person asked for them."""
@@ -190,6 +194,7 @@ class Fleet:
 
     def _facts(self, pod: Pod, workload: Workload, choices: tuple[Workload, ...]) -> Facts:
         advice, conflict, foreign = self._claim(workload, choices)
+        advice = self._allowed(pod, advice)
         sizes, problem, asked = self.stated(pod)
         if pod.namespace in self._off:
             return Facts(foreign=foreign)
@@ -231,6 +236,10 @@ class Fleet:
         for owned in self._members.owners(pod):
             if owned.kind != "ReplicaSet" or owned.owner is None:
                 yield owned.annotations
+
+    def _allowed(self, pod: Pod, advice: Advice | None) -> Advice | None:
+        """The advice as far as neither the pod nor who controls it says that it is not to be sized."""
+        return None if advice is None else advice.without(opted_out(("", one) for one in self._annotations(pod)))
 
     def _modes(self, pod: Pod, workload: Workload) -> LimitModes:
         found = limit_modes(workload, pod.labels, self._policies[pod.namespace].values())

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import RESOURCES_ANNOTATION, Autoscaler, UpdateMode, resources
+from elastipod.optout import NOBODY, OptOut
 from elastipod.pods import OWN_PREFIX, Container
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
 from updater.boost import Boost, boosts_of
@@ -73,6 +74,15 @@ class Advice(Struct, frozen=True, gc=False):
     """Fields that could not be understood; the containers they speak of are left alone."""
     boosts: Mapping[str, Boost | None] = {}
     """More CPU at the start, by the container's policy: its own, else `*`, else what holds for all, by no name."""
+
+    def without(self, out: OptOut) -> "Advice":
+        """As it is for a pod that is not to be sized, or some of whose containers are not."""
+        if out == NOBODY:
+            return self
+        if out.by:
+            return msgspec.structs.replace(self, mode=UpdateMode.OFF)
+        kept = {name: one for name, one in self.containers.items() if name not in out.containers}
+        return msgspec.structs.replace(self, containers=kept, boosts={**self.boosts, **dict.fromkeys(out.containers)})
 
     def boost(self, container: str) -> Boost | None:
         """What a container gets while its pod starts."""
