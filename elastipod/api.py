@@ -260,6 +260,8 @@ class ElasticPolicySpec(_Api, frozen=True):
     estimator: str | None = None
     """`Auto` or `Histogram`: whether an estimator that does better than VPA's rule may speak; Auto where left out."""
     limit_modes: LimitModesJson | None = None
+    sizes: str | None = None
+    """`ByNodeClass` or `Same`: whether pods on nodes of each class have a size of their own; Same where left out."""
 
 
 class ElasticPolicy(_Api, frozen=True):

@@ -77,7 +77,7 @@ class Reason(StrEnum):
     FOLLOWS_LIMIT = "FollowsLimit", "memory follows the limit it is given and nothing was killed, so it gets no more"
     DIFFERS_BY_NODE_CLASS = (
         "DiffersByNodeClass",
-        "what its pods use differs with the size of the node and all get one size; a DaemonSet for each gets one each",
+        "what its pods use differs with the size of the node and all get one size; an ElasticPolicy gives each its own",
     )
     TOO_SHORT_TO_SEE = "TooShortToSee", "its runs are over before their usage is seen, so nothing is lowered"
     SCALED_HORIZONTALLY = (

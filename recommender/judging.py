@@ -15,13 +15,15 @@ from elastipod.api import AutoscalerStatus, ContainerRecommendation, Recommendat
 from elastipod.clock import to_rfc3339
 from elastipod.eligible import GROUP_KIND
 from elastipod.limits import LimitRange, Quota
+from elastipod.nodeclass import on_class, parted
 from elastipod.optout import OptOut, common, opted_out
-from elastipod.pods import Container, ContainerKey, Workload
+from elastipod.pods import Container, ContainerKey, Pod, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from recommender.banks import Speaker
 from recommender.capping import Hold, Surroundings, cap
 from recommender.claims import WELL_KNOWN_KINDS, Claim
+from recommender.classrows import ClassRows
 from recommender.conditions import Facts, conditions
 from recommender.dropping import Dropping
 from recommender.estimating import Estimating
@@ -78,6 +80,7 @@ class Judgement:
         members: Membership,
         estimating: Estimating,
         node_classes: NodeClasses,
+        class_rows: ClassRows,
     ) -> None:
         self.around = Surroundings(
             floor=Resources(settings.floor_cpu_millicores, settings.floor_memory_bytes),
@@ -102,6 +105,7 @@ class Judgement:
         self._members = members
         self._estimating = estimating
         self._node_classes = node_classes
+        self._class_rows = class_rows
 
     def status(self, known: Known, rivals: tuple[str, ...], now: float) -> AutoscalerStatus:
         """What the status of a claim should say; rivals are the other claims on its target."""
@@ -127,7 +131,9 @@ class Judgement:
         """What is known and recommended for a workload's containers, and by which way it came about."""
         estimates = self.estimates
         found = []
-        for name in self._members.containers(target):
+        sized = self._class_rows.sized(target) if self._estimating.stated(target).by_node_class else {}
+        on_classes = [on_class(name, of) for of, names in sorted(sized.items()) for name in sorted(names)]
+        for name in (*self._members.containers(target), *on_classes):
             row = self._history.row(ContainerKey(target, name))
             if row is not None and estimates is not None and row < len(estimates.confidence):
                 capped = [one for known in claims for one in known.containers if one.container == name]
@@ -155,7 +161,8 @@ class Judgement:
         kept = [
             one
             for one in before.container_recommendations or ()
-            if not claim.policy(one.container_name).is_off and not out.of(one.container_name)
+            for container in (parted(one.container_name)[0],)
+            if not claim.policy(container).is_off and not out.of(container)
         ]
         return Recommendation(container_recommendations=kept) if kept else None
 
@@ -178,7 +185,39 @@ class Judgement:
             wanted = self._held_to_limit(target, self._wanted(known, target, name), container)
             capped = cap(wanted, known.claim.policy(name), container, around)
             found.append(self._told_of_node_classes(target, capped))
-        return cap_pod(found, [one for one in shown.values() if one is not None], around, living)
+        together = cap_pod(found, [one for one in shown.values() if one is not None], around, living)
+        on_classes = self._on_classes(known, target, shown, around, living)
+        return together + on_classes[: max(_MOST_CONTAINERS - 1 - len(found), 0)]
+
+    def _on_classes(
+        self,
+        known: Known,
+        target: Workload,
+        shown: dict[str, Container | None],
+        around: Surroundings,
+        living: list[Pod],
+    ) -> tuple[Capped, ...]:
+        """The same for pods on nodes of each class, where a policy asks for it: a class's pod fits its own nodes."""
+        if not self._estimating.stated(target).by_node_class:
+            return ()
+        rows, found = self._class_rows, list[Capped]()
+        sized = rows.sized(target)
+        for kept, of in map(parted, known.kept):
+            if of in rows.largest:
+                sized.setdefault(of, set()).add(kept)
+        for of, names in sorted(sized.items()):
+            there = replace(around, largest_node=rows.largest.get(of, around.largest_node))
+            pods = [pod for pod in living if self._node_classes.key_of(pod.node_name) == of]
+            # As a pod there has them, for its limits may be others.
+            own = shown | {one.name: one for pod in reversed(pods) for one in pod.sized_containers if one.name in shown}
+            capped = []
+            for name, container in sorted(own.items()):
+                wanted = self._wanted(known, target, on_class(name, of) if name in names else name)
+                wanted = replace(self._held_to_limit(target, wanted, container), container=name)
+                capped.append(cap(wanted, known.claim.policy(name), container, there))
+            together = cap_pod(capped, [one for one in own.values() if one is not None], there, living)
+            found += [replace(one, container=on_class(one.container, of)) for one in together if one.container in names]
+        return tuple(found)
 
     def _wanted(self, known: Known, target: Workload, name: str) -> Capped:
         """A container's estimate; what stood there before while a lost history is being learned anew."""
@@ -186,7 +225,7 @@ class Judgement:
         estimates = self.estimates
         if row is None or estimates is None or row >= len(estimates.confidence):
             return _kept(known.kept.get(name), Capped(name, None, None), 0.0)
-        interval = known.claim.policy(name).memory_interval_seconds
+        interval = known.claim.policy(parted(name)[0]).memory_interval_seconds
         self._history.memory_interval[row] = interval or self._settings.memory_interval_seconds
         cpu, memory = estimates.cpu.values[row].tolist(), estimates.memory.values[row].tolist()
         fresh = Capped(name, range_of(cpu, 1000.0), range_of(memory, 1.0))
@@ -213,6 +252,8 @@ class Judgement:
     def _told_of_node_classes(self, target: Workload, found: Capped) -> Capped:
         """What is recommended, and that one size for nodes of all sizes does not suit."""
         row = self._history.row(ContainerKey(target, found.container))
+        if self._estimating.stated(target).by_node_class:
+            return found
         for resource in Resource:
             span = found.of(resource)
             by = "" if row is None else self._node_classes.differs(row, resource)

@@ -13,6 +13,7 @@ import numpy as np
 
 from elastipod.api import BOOST_ANNOTATION, ElasticPolicy
 from elastipod.eligible import GROUP_KIND, Eligible, chosen, eligible, group_of
+from elastipod.nodeclass import parted
 from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from recommender.histogram import Floats
@@ -152,7 +153,7 @@ class Membership:
             for container in pod.sized_containers:
                 found.setdefault(container.name, container)
         if not found:
-            found = dict.fromkeys(self._history.containers(workload))
+            found = {name: None for name in self._history.containers(workload) if not parted(name)[1]}
         return found
 
     def longest_run_seconds(self, workload: Workload) -> float | None:

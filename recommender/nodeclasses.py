@@ -1,7 +1,8 @@
 """What the pods of a DaemonSet use by the class of their node: by its size and architecture.
 
-Owns the means, and when they differ so much that one size for all is wrong for some. A VerticalPodAutoscaler has one
-recommendation for a container, so this is told and not done: a DaemonSet for each class has a size for each.
+Owns which classes there are, the means, and when they differ so much that one size for all is wrong for some. A
+VerticalPodAutoscaler has one recommendation for a container, so this is told and not done, unless an ElasticPolicy asks
+for a size for each class: that is classrows.py's matter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from elastipod.nodeclass import class_key, node_class
 from elastipod.pods import ContainerKey, Node
+from elastipod.quantities import NOTHING, Resources
 from recommender.histogram import Floats, Ints
 from recommender.ranges import Resource
 
@@ -22,7 +25,6 @@ _DIFFERS: Final = 2.0
 _IS_ALIKE: Final = 1.5
 _LEAST: Final = (0.01, 16.0 * 1024**2)
 """Cores and bytes; a smaller difference is none."""
-_ARCHITECTURE: Final = "kubernetes.io/arch"
 
 
 @dataclass(slots=True)
@@ -46,12 +48,26 @@ class NodeClasses:
     """Usage by class of node, of the rows that are DaemonSets'."""
 
     def __init__(self) -> None:
+        self._nodes: Mapping[str, Node] = {}
         self._class_of: dict[str, str] = {}
         self._rows: dict[int, _Row] = {}
 
     def set_nodes(self, nodes: Mapping[str, Node]) -> None:
         """The cluster's nodes are these now."""
-        self._class_of = {name: _class(node) for name, node in nodes.items()}
+        self._nodes = nodes
+        self._class_of = {name: node_class(node) for name, node in nodes.items()}
+
+    def key_of(self, node: str) -> str:
+        """The key of a node's class; nothing where it is not known."""
+        return class_key(self._class_of.get(node, ""))
+
+    def largest(self) -> dict[str, Resources]:
+        """By the key of a class, the most that any of its nodes has."""
+        found: dict[str, Resources] = {}
+        for name, node in self._nodes.items():
+            key = self.key_of(name)
+            found[key] = found.get(key, NOTHING).largest(node.allocatable)
+        return found
 
     def know(self, row: int, key: ContainerKey) -> None:
         """Whose row it is."""
@@ -124,8 +140,3 @@ class NodeClasses:
 
 def _compared(one: _Row) -> Iterable[_Mean]:
     return [mean for mean in one.by_class.values() if mean.heard_at - mean.begun_at >= _SEEN_SECONDS]
-
-
-def _class(node: Node) -> str:
-    cores = round((node.capacity.cpu or node.allocatable.cpu) / 1000)
-    return " ".join((f"{cores} CPUs", node.labels.get(_ARCHITECTURE, ""))).strip() if cores else ""

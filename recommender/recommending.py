@@ -14,11 +14,13 @@ from msgspec import structs
 
 from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
+from elastipod.nodeclass import parted
 from elastipod.pods import ContainerKey, Node, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from recommender.capping import Hold
 from recommender.claims import Claim
+from recommender.classrows import ClassRows
 from recommender.clocks import skewed_nodes
 from recommender.dropping import Dropped, Dropping
 from recommender.estimating import Estimating
@@ -65,7 +67,10 @@ class Recommendations:
         self.recent = RecentUsage()
         self.dropping = Dropping()
         self.node_classes = NodeClasses()
-        self.judgement = Judgement(settings, self.history, self.members, self.estimating, self.node_classes)
+        self.class_rows = ClassRows(self.history, self.members, self.node_classes)
+        self.judgement = Judgement(
+            settings, self.history, self.members, self.estimating, self.node_classes, self.class_rows
+        )
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
         self._by_workload: dict[Workload, set[str]] = {}
@@ -126,6 +131,8 @@ class Recommendations:
     def set_nodes(self, nodes: Mapping[str, Node], largest: Resources) -> None:
         """The nodes are these now, and the most that one of them has."""
         self.node_classes.set_nodes(nodes)
+        for workload in self.class_rows.resized():
+            self._mark(self._by_workload.get(workload, ()))
         if largest != self.judgement.around.largest_node:
             self.judgement.around = replace(self.judgement.around, largest_node=largest)
             self._mark(self._known)
@@ -299,6 +306,13 @@ class Recommendations:
                     asked = float(container.requests.memory)
                     jobs.see(int(rows[place]), told.pod, float(amounts[place]), asked, since, now)
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
+        sized = self.class_rows.among(rows)
+        sized = sized[is_new[sized]]
+        twins = self.class_rows.twins([samples[at] for at in picked[sized].tolist()], rows[sized])
+        at, twins = sized[twins >= 0], twins[twins >= 0]
+        if len(twins):
+            self.history.add(twins, stamps[at], cores[at], amounts[at], now)
+            self.estimating.speaking.see(self.history.rows_of(twins), cores[at], amounts[at], limits[at, 0])
 
     def learn_kill(self, kill: OomKill) -> bool:
         """Take an OOM kill as evidence; False where it says nothing new or is nobody's."""
@@ -311,6 +325,9 @@ class Recommendations:
             self._mark(keys)
             row = self.history.ensure_row(ContainerKey(kill.workload, kill.container))
             self.estimating.see_kill(row, float(kill.limit_bytes))
+            there = self.class_rows.killed(kill)
+            if there is not None:
+                self.history.add_oom(there, bump_ratio=policy.oom_bump_ratio, min_bump_bytes=policy.oom_min_bump_bytes)
         return is_new
 
     # Deciding.
@@ -327,9 +344,13 @@ class Recommendations:
                 claims = [self._known[key].claim for key in holders]
                 in_place = all(one.in_place for one in [one for one in claims if one.acts] or claims)
                 self.estimating.restate(known.claim.target, in_place=in_place)
+                is_sized = self.estimating.stated(known.claim.target).by_node_class
                 for name in self.history.containers(known.claim.target):
-                    one = ContainerKey(known.claim.target, name)
-                    self.node_classes.know(self.history.ensure_row(one), one)
+                    one, (_, of) = ContainerKey(known.claim.target, name), parted(name)
+                    if not of:
+                        row = self.history.ensure_row(one)
+                        self.node_classes.know(row, one)
+                        self.class_rows.know(row, one, is_sized=is_sized)
         for row in self.node_classes.turned(now):
             if (key := self.history.key(row)) is not None:
                 self._mark(self._by_workload.get(key.workload, ()))
@@ -365,12 +386,14 @@ class Recommendations:
             is_claimed = key.workload in self._by_workload
             if is_claimed and any(pod.container(key.container) for pod in self.members.pods(key.workload)):
                 continue
+            self.class_rows.forget(row)
             self.history.forget(key)
             self._published.forget(row)
             self.estimating.let_go(row)
             self.node_classes.forget(row)
             self.recent.clear(row)
             self.dropping.clear(row)
+            self._mark(self._by_workload.get(key.workload, ()))
             gone.append(key)
         return gone
 

@@ -1,6 +1,7 @@
-"""What ElasticPolicies state about a workload's recommendations: who may speak, and how its limits are found.
+"""What ElasticPolicies state about a workload's recommendations: who may speak, how its limits are found, and where
+one size holds.
 
-Owns the reading of both. What becomes of it is speaking.py's and estimators/apart.py's matter.
+Owns the reading of all three. What becomes of it is speaking.py's, estimators/apart.py's and classrows.py's matter.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 
 from elastipod.api import ElasticPolicy
 from elastipod.limitmodes import LimitModes, limit_modes
+from elastipod.nodeclass import sized_by_class
 from elastipod.pods import Workload
 from elastipod.policy import by_narrowness, selects
 from elastipod.reasons import Reason
@@ -20,6 +22,8 @@ class Stated:
     only_histogram: Reason | None = Reason.NO_ELASTIC_POLICY
     """Why no other estimator may speak; None where the best one may."""
     limits: LimitModes = field(default_factory=LimitModes)
+    by_node_class: bool = False
+    """Whether pods on nodes of each class have a size of their own."""
 
 
 NOTHING_STATED = Stated()
@@ -48,4 +52,8 @@ def stated(
         only_histogram = Reason.HISTOGRAM_STATED
     elif not in_place:
         only_histogram = Reason.SIZED_FOR_LONG
-    return Stated(only_histogram, LimitModes() if is_guaranteed else limit_modes(workload, labels, chosen))
+    return Stated(
+        only_histogram,
+        LimitModes() if is_guaranteed else limit_modes(workload, labels, chosen),
+        sized_by_class(workload, labels, chosen),
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 from elastipod.api import resource_list
 from elastipod.clock import to_rfc3339
+from elastipod.nodeclass import node_class
 from elastipod.pods import Pod
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
@@ -14,7 +15,7 @@ from updater.attempt import Attempt
 from updater.fleet import Fleet
 from updater.giving import Giving
 from updater.plan import Decision
-from updater.sizes import Size, Sizes, size_of
+from updater.sizes import Advice, Size, Sizes, size_of
 
 
 def explain_pod(
@@ -29,6 +30,7 @@ def explain_pod(
         "uid": pod.uid,
         "at": to_rfc3339(now),
         "node": pod.node_name,
+        "nodeClass": _node_class(fleet, pod, advice),
         "workload": str(fleet.workload(pod.key) or ""),
         "autoscaler": advice.name if advice else "",
         "mode": advice.mode.value if advice else "",
@@ -50,6 +52,14 @@ def explain_pod(
         "gave": {"had": _sizes(debt.had), "since": to_rfc3339(debt.since)} if debt else None,
     }
     return {name: value for name, value in found.items() if value not in (None, "", [], {}, False)}
+
+
+def _node_class(fleet: Fleet, pod: Pod, advice: Advice | None) -> str:
+    """The class of nodes that the pod's size is for; nothing where one size is for all."""
+    node = fleet.ledger.nodes.get(pod.node_name)
+    if node is None or advice is None or advice.on_node(node) is advice:
+        return ""
+    return node_class(node)
 
 
 def _decision(decision: Decision | None) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from elastipod.eligible import GROUP_KIND, group_of
 from elastipod.kube.disruptions import DisruptionLimit
 from elastipod.limitmodes import LimitModes, limit_modes
 from elastipod.limits import LimitRange, Quota
+from elastipod.nodeclass import node_class
 from elastipod.optout import opted_out
 from elastipod.owners import Owned
 from elastipod.pods import Node, OwnerReference, Pod, Workload
@@ -45,6 +46,8 @@ class Fleet:
         self.dirty: set[str] = set()
         self.pending: set[str] = set()
         """Pods that the scheduler finds no room for."""
+        self.needs_nodes = False
+        """Whether any advice was by class of node."""
         self._ours = frozenset(recommender_names)
         self._off = frozenset(namespaces_off)
         self._advice: dict[Workload, dict[str, Advice]] = {}
@@ -75,6 +78,9 @@ class Fleet:
         if node is None:
             self.ledger.drop_node(name)
             return False
+        before = self.ledger.nodes.get(name)
+        if before is None or node_class(before) != node_class(node):
+            self.dirty |= self.pods.keys() & self.ledger.keys_on(name)
         return self.ledger.put_node(node)
 
     def put_owned(self, old: Owned | None, new: Owned | None) -> None:
@@ -95,6 +101,7 @@ class Fleet:
         if target is not None and advice is not None:
             self._targets[key] = target
             self._advice.setdefault(target, {})[key] = advice
+            self.needs_nodes |= bool(advice.by_class)
         for one in {before, target}:
             if one is not None:
                 self._advised_anew(one)
@@ -188,6 +195,13 @@ class Fleet:
         """All that is said about a known pod; what the attempts and the usage add comes from the service."""
         return self._facts(self.pods[key], *self._members.placed(key))
 
+    def lacks_node(self, pod: Pod) -> bool:
+        """Whether its size depends on the class of a node that is not known."""
+        if not pod.node_name or pod.node_name in self.ledger.nodes:
+            return False
+        advice, _, _ = self._claim(*self._members.resolve(pod))
+        return advice is not None and bool(advice.by_class)
+
     def facts_of(self, pod: Pod) -> Facts:
         """All that is said about a pod that may not exist yet."""
         return self._facts(pod, *self._members.resolve(pod))
@@ -200,7 +214,7 @@ class Fleet:
             return Facts(foreign=foreign)
         ranges = self._limit_ranges.get(pod.namespace)
         return Facts(
-            advice,
+            None if advice is None else advice.on_node(self.ledger.nodes.get(pod.node_name)),
             conflict,
             foreign,
             sizes,

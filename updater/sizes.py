@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import RESOURCES_ANNOTATION, Autoscaler, UpdateMode, resources
+from elastipod.nodeclass import class_key, node_class, parted
 from elastipod.optout import NOBODY, OptOut
-from elastipod.pods import OWN_PREFIX, Container
+from elastipod.pods import OWN_PREFIX, Container, Node
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
 from updater.boost import Boost, boosts_of
 
@@ -74,6 +75,13 @@ class Advice(Struct, frozen=True, gc=False):
     """Fields that could not be understood; the containers they speak of are left alone."""
     boosts: Mapping[str, Boost | None] = {}
     """More CPU at the start, by the container's policy: its own, else `*`, else what holds for all, by no name."""
+    by_class: Mapping[str, dict[str, ContainerAdvice]] = {}
+    """By the key of a class of nodes, what it says of the containers of a pod there; of other pods `containers`."""
+
+    def on_node(self, node: Node | None) -> "Advice":
+        """What it says of a pod on a node; as it is where there is nothing for the node's class."""
+        containers = self.by_class.get(class_key(node_class(node))) if self.by_class and node is not None else None
+        return self if containers is None else msgspec.structs.replace(self, containers=containers)
 
     def without(self, out: OptOut) -> "Advice":
         """As it is for a pod that is not to be sized, or some of whose containers are not."""
@@ -99,13 +107,15 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
         problems.append(f"spec.updatePolicy.updateMode is {update and update.update_mode!r}: nothing is done")
         mode = UpdateMode.OFF
     containers: dict[str, ContainerAdvice] = {}
+    on_classes: dict[str, dict[str, ContainerAdvice]] = {}
     recommendation = autoscaler.status.recommendation if autoscaler.status else None
     is_current = (
         autoscaler.status is not None and autoscaler.status.observed_generation == autoscaler.metadata.generation
     )
     for found in (recommendation and recommendation.container_recommendations) or ():
         where = f"status.recommendation for container {found.container_name!r}"
-        policy = autoscaler.container_policy(found.container_name)
+        container, node_key = parted(found.container_name)
+        policy = autoscaler.container_policy(container)
         if policy is not None and policy.mode == "Off":
             continue
         try:
@@ -124,7 +134,8 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
         controlled = policy.controlled_resources if policy else None
         if controlled is not None:
             target = _only(target, controlled)
-        containers[found.container_name] = ContainerAdvice(
+        into = on_classes.setdefault(node_key, {}) if node_key else containers
+        into[container] = ContainerAdvice(
             target,
             lower,
             upper,
@@ -141,6 +152,7 @@ def advice_of(autoscaler: Autoscaler) -> Advice:
         update.min_replicas if update else None,
         tuple(problems),
         boosts,
+        {key: containers | of for key, of in on_classes.items()},
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import yaml
 
 from elastipod.cli.output import shown
+from elastipod.nodeclass import parted
 from elastipod.pods import Workload
 from elastipod.quantities import format_cpu, format_memory
 
@@ -76,6 +77,8 @@ def _why_not(kind: str, row: Row, template: Collection[str] | None) -> str:
         return "there is too little history to act on"
     if row.get("reason") == "WithinBounds":
         return "the requests lie within the recommended bounds"
+    if parted(row["container"])[1]:
+        return "a template has one size for all nodes, and this is for some"
     if not _stands_in(template, row):
         return "the template does not have it: something puts it into pods when they are made"
     if kind in _FIXED:
@@ -86,7 +89,7 @@ def _why_not(kind: str, row: Row, template: Collection[str] | None) -> str:
 
 
 def _stands_in(template: Collection[str] | None, row: Row) -> bool:
-    return template is None or row["container"] in template
+    return not parted(row["container"])[1] and (template is None or row["container"] in template)
 
 
 def _has_target(row: Row) -> bool:

@@ -34,6 +34,7 @@ from elastipod.pods import (
     Toleration,
 )
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_memory
+from elastipod.selectors import Requirement
 from elastipod.startsizes import TELLING_VARIABLES, Variable, start_sizes
 
 _KEPT_ANNOTATIONS: Final = frozenset({"vpaUpdates", "vpaObservedContainers", "vpaInPlaceUpdated", *STAYING})
@@ -43,6 +44,7 @@ _MOST_KEPT: Final = 64
 _MOST_KEPT_BYTES: Final = 8192
 """Nor is a longer environment or affinity."""
 _SHOWN_OF_ANNOTATION: Final = 256
+_NODE_NAME: Final = b"metadata.name"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _NO_LABELS: Final[dict[str, str]] = {}
 _QOS_CLASSES: Final[dict[str | None, QosClass]] = {one.value: one for one in QosClass}
@@ -290,6 +292,25 @@ def _owner(references: list[shapes.OwnerShape] | None) -> OwnerReference | None:
 def _shared_owner(kind: str, name: str, uid: str, api_version: str) -> OwnerReference:
     """One value for all that an owner has: they stand together in a list."""
     return OwnerReference(sys.intern(kind), name, uid, sys.intern(api_version))
+
+
+def bound_node(spec: shapes.PodSpecShape) -> str:
+    """Where a pod runs, or is to run and nowhere else, as a DaemonSet's pod from its start; nothing where it is free.
+
+    Raises BadObject.
+    """
+    if spec.node_name or _NODE_NAME not in bytes(spec.affinity):
+        return spec.node_name or ""
+    found = decoded(_affinities.decode, bytes(spec.affinity))
+    nodes = None if found is None or found.node_affinity is None else found.node_affinity.required
+    terms = () if nodes is None else nodes.node_selector_terms or ()
+    names = {_named_node(one.match_fields or ()) for one in terms}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _named_node(fields: tuple[Requirement, ...]) -> str:
+    named = [one.values for one in fields if one.key == "metadata.name" and one.operator == "In" and one.values]
+    return named[0][0] if len(named) == 1 and len(named[0]) == 1 else ""
 
 
 def _affinity(spec: shapes.PodSpecShape) -> Affinity:

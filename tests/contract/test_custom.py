@@ -159,7 +159,9 @@ async def test_a_field_at_the_root_that_no_one_knows_is_dropped(server: Server) 
 async def test_a_status_is_held_to_its_shape(server: Server) -> None:
     path = server.path(kube.AUTOSCALERS)
     await server.post(path, autoscaler("it", server.namespace))
-    told = {"recommendation": {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "1"}}]}}
+    names = ("app", "app.2-cpus-amd64")
+    sizes = [{"containerName": name, "target": {"cpu": "1"}} for name in names]
+    told = {"recommendation": {"containerRecommendations": sizes}}
     assert (await server.set_status(f"{path}/it", told))["status"] == told
     wrong = {"recommendation": {"containerRecommendations": [{"containerName": "app"}]}}
     refused = await server.refused("PATCH", f"{path}/it/status", {"status": wrong}, content_type=MERGE)
@@ -204,9 +206,10 @@ async def test_a_json_patch_of_a_checkpoint_holds_for_one_version(server: Server
         ({"memorySpike": {"maxAllowed": "0"}}, {("spec.memorySpike.maxAllowed", INVALID)}),
         ({"memorySpike": {"maxAllowed": "lots"}}, {("spec.memorySpike.maxAllowed", INVALID)}),
         ({"donate": "yes"}, {("spec.donate", WRONG_TYPE)}),
+        ({"sizes": "ByPod"}, {("spec.sizes", UNSUPPORTED)}),
         ({"selector": {"matchLabels": {"a": 1}}}, {("spec.selector.matchLabels.a", WRONG_TYPE)}),
     ],
-    ids=["mode", "zero", "amount", "donate", "labels"],
+    ids=["mode", "zero", "amount", "donate", "sizes", "labels"],
 )
 async def test_a_policy_is_refused_by_its_field(server: Server, spec: Json, causes: Causes) -> None:
     refused = await server.refused(

@@ -1,89 +1,10 @@
 """One size for nodes of all sizes: that it does not suit is told, once it is sure, and no longer than it is so."""
 
-from collections.abc import Mapping
-
 import pytest
 
-from elastipod.pods import Container, ContainerKey, Node, OwnerReference, Pod, Workload
-from elastipod.quantities import Resources
+from elastipod.pods import ContainerKey, Workload
 from elastipod.reasons import Reason
-from recommender.claims import Claim
-from recommender.recommending import Recommendations
-from recommender.samples import UsageSample
-from recommender.settings import RecommenderSettings
-from tests.recommender.world import MI
-
-AGENT = Workload("ns", "DaemonSet", "agent")
-CORES = {"2 CPUs amd64": 0.1, "96 CPUs amd64": 1.0}
-"""What the agent uses on a node of each class."""
-
-
-class Fleet:
-    """Nodes that each live for twenty minutes, four of 2 CPUs and one of 96 at a time, and an agent on each."""
-
-    def __init__(self, target: Workload = AGENT) -> None:
-        self.known = Recommendations(RecommenderSettings())
-        claim = Claim("ns", "vpa", "u", 1, "elastipod", target)
-        self.known.set_claim(claim.key, claim)
-        self.known.loaded(claim.key, {}, {})
-        self.target = target
-        self.minute = 0
-        self.writes = 0
-        self.pods: list[str] = []
-
-    def run(self, minutes: int, cores: Mapping[str, float], memory: float = 100.0) -> "Fleet":
-        """So many minutes, in which the agents use so much by class of their node."""
-        known = self.known
-        for _ in range(minutes):
-            self.minute += 1
-            now, nodes = 1.8e9 + 60 * self.minute, self.nodes()
-            known.set_nodes(nodes, Resources(96_000, 256 * 1024 * MI))
-            for gone in set(self.pods) - set(nodes):
-                known.members.set_pod(f"ns/{gone}", None)
-            self.pods = list(nodes)
-            for name in nodes:
-                owner = OwnerReference(self.target.kind, "agent", "d")
-                shown = (Container("app", requests=Resources(200, 128 * MI), is_running=True, started_at=now),)
-                known.members.set_pod(
-                    f"ns/{name}", Pod("ns", name, name, phase="Running", node_name=name, owner=owner, containers=shown)
-                )
-            known.learn(
-                [UsageSample("ns", name, "app", now, cores[_class(node)], memory * MI) for name, node in nodes.items()],
-                now,
-            )
-            for key in known.decide(now):
-                status = known.status(key, now)
-                if known.is_worth_writing(key, status, is_first=False):
-                    self.writes += 1
-                    known.wrote(key, status)
-                known.settled(key)
-        return self
-
-    def nodes(self) -> dict[str, Node]:
-        """Those that live now; a pod is called as its node."""
-        found = {}
-        for place, cpus in enumerate((2, 2, 2, 2, 96)):
-            name = f"n{place}-{(self.minute + 4 * place) // 20}"
-            size = Resources(cpus * 1000, cpus * 4096 * MI)
-            found[name] = Node(name, capacity=size, allocatable=size, labels={"kubernetes.io/arch": "amd64"})
-        return found
-
-    @property
-    def target_cores(self) -> float:
-        estimates = self.known.judgement.estimates
-        assert estimates is not None
-        return float(estimates.cpu.target[0])
-
-    @property
-    def told(self) -> str:
-        claim = self.known.claim("ns/vpa")
-        assert claim is not None
-        [provided] = [one for one in claim.status.conditions or () if one.type == "RecommendationProvided"]
-        return provided.message
-
-
-def _class(node: Node) -> str:
-    return f"{node.capacity.cpu // 1000} CPUs amd64"
+from tests.recommender.spotnodes import AGENT, CORES, Fleet
 
 
 def test_an_agent_that_needs_more_on_larger_nodes_is_told_with_what_it_uses_on_each_r75() -> None:

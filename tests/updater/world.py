@@ -175,10 +175,19 @@ class World:
         await self.create(AUTOSCALERS, body)
         await self.recommend(target, cpu, memory)
 
-    async def recommend(self, name: str = "web", cpu: str | None = "1", memory: str | None = None) -> None:
-        amounts = {key: text for key, text in (("cpu", cpu), ("memory", memory)) if text is not None}
-        advice = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
-        body = {"status": {"recommendation": {"containerRecommendations": [advice]}}}
+    async def recommend(
+        self,
+        name: str = "web",
+        cpu: str | None = "1",
+        memory: str | None = None,
+        on_classes: dict[str, str] | None = None,
+    ) -> None:
+        """Of the container `app`; CPU on classes of nodes by name."""
+        advice = []
+        for container, asked in {"app": cpu, **(on_classes or {})}.items():
+            amounts = {key: text for key, text in (("cpu", asked), ("memory", memory)) if text is not None}
+            advice.append({"containerName": container, "target": amounts, "lowerBound": amounts, "upperBound": amounts})
+        body = {"status": {"recommendation": {"containerRecommendations": advice}}}
         await self._merge(AUTOSCALERS, name, body, subresource="status")
 
     async def state(self, deployment: str, text: str | None) -> None:

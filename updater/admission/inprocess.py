@@ -41,7 +41,7 @@ class NewPods:
         namespace = str(pod["metadata"]["namespace"])
         fleet = Fleet(self._settings.recommender_names, self._settings.namespaces_off)
         for resource, (decode, put) in feeds(fleet).items():
-            for number, raw in enumerate(objects(resource, namespace)):
+            for number, raw in enumerate(objects(resource, namespace if resource.namespaced else "")):
                 try:
                     put(f"{namespace}/{number}", None, decode(raw))
                 except BadObject as bad:

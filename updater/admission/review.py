@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from elastipod.api import BOOST_ANNOTATION
 from elastipod.kube.decoding import BadObject, decoded
-from elastipod.kube.rows import pod_row
+from elastipod.kube.rows import bound_node, pod_row
 from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
 from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
 from elastipod.quantities import Resources, format_cpu, format_memory
@@ -114,7 +114,8 @@ def read_pod(review: Review) -> NewPod:
     ):
         if many is not None and len(many) > _MOST_PARTS:
             raise BadObject(f"the pod has {len(many)} {what}; one with more than {_MOST_PARTS} is not looked at")
-    return NewPod(msgspec.structs.replace(pod_row(shape), namespace=review.namespace), shape)
+    row = msgspec.structs.replace(pod_row(shape), namespace=review.namespace, node_name=bound_node(spec))
+    return NewPod(row, shape)
 
 
 def answer(

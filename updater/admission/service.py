@@ -145,12 +145,16 @@ class Admission:
         return sizing.reason, answer(review, sizing.reason, warning=warning)
 
     async def _know_owners(self, pod: Pod) -> None:
-        """Wait for the news of an owner made just now, which may come a moment after its first pod."""
+        """Wait for the news of an owner or a node made just now, which may come a moment after its first pod."""
         until = self._clock.monotonic() + self.settings.owner_wait_seconds
-        while (unknown := self._fleet.unknown_owner(pod)) is not None:
-            if unknown.kind not in CONTROLLER_KINDS or self._clock.monotonic() >= until:
+        while self._lacks_owner(pod) or (self._watching.knows_nodes() and self._fleet.lacks_node(pod)):
+            if self._clock.monotonic() >= until:
                 return
             await self._clock.sleep(_LOOK_SECONDS)
+
+    def _lacks_owner(self, pod: Pod) -> bool:
+        unknown = self._fleet.unknown_owner(pod)
+        return unknown is not None and unknown.kind in CONTROLLER_KINDS
 
     def _obstacle(self) -> str:
         certificates = self.certificates

@@ -116,7 +116,9 @@ that do not, which no Role can give, and of those in the release's own namespace
   verbs: [list, watch]
 {{- end -}}
 
-{{- define "elastipod.clusterRules.admission" -}}{{- end -}}
+{{- define "elastipod.clusterRules.admission" -}}
+{{ include "elastipod.nodeRules" . }}
+{{- end -}}
 
 {{- define "elastipod.clusterRules.actuator" -}}
 - apiGroups: [elastipod.io]

@@ -421,6 +421,7 @@ CUSTOM: Final[dict[str, Shape]] = {
             "maxAllowed": QUANTITY,
             "horizontalScaling": one_of("Hold", "Ignore"),
             "estimator": one_of("Auto", "Histogram"),
+            "sizes": one_of("ByNodeClass", "Same"),
             "cpu": _LIMIT_MODE,
             "memory": _LIMIT_MODE,
         },

@@ -184,12 +184,17 @@ class World:
         target: str = "web",
         kind: str = "Deployment",
         containers: tuple[str, ...] = ("app",),
+        on_classes: dict[str, str] | None = None,
         **spec: Any,
     ) -> None:
-        """A VerticalPodAutoscaler with the same recommendation for each of these containers."""
+        """A VerticalPodAutoscaler with the same recommendation for each of these containers; CPU on classes of nodes
+        by name."""
         amounts = {key: text for key, text in (("cpu", cpu), ("memory", memory)) if text is not None}
         bounds = {"target": amounts, "lowerBound": amounts, "upperBound": amounts}
         found = [{"containerName": name, **bounds} for name in containers]
+        for name_there, cpu_there in (on_classes or {}).items():
+            there = {"cpu": cpu_there}
+            found.append({"containerName": name_there, "target": there, "lowerBound": there, "upperBound": there})
         body = {
             "apiVersion": "autoscaling.k8s.io/v1",
             "kind": "VerticalPodAutoscaler",
