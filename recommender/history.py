@@ -126,6 +126,10 @@ class History:
         """Every container that is remembered, and its row."""
         return list(self._rows.items())
 
+    def all_rows(self) -> dict[ContainerKey, int]:
+        """The row of every container that is remembered."""
+        return self._rows.copy()
+
     def containers(self, workload: Workload) -> list[str]:
         """The containers of a workload that are remembered."""
         return sorted(self._containers.get(workload, ()))

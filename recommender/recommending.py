@@ -100,8 +100,8 @@ class Recommendations:
         return None if known is None else known.claim
 
     def advice(self) -> list[tuple[Claim, tuple[Capped, ...]]]:
-        """The claims by name, each with its containers' recommendations as they were last worked out."""
-        return [(known.claim, known.containers) for _, known in sorted(self._known.items())]
+        """The claims, in no order, each with its containers' recommendations as they were last worked out."""
+        return [(known.claim, known.containers) for known in self._known.values()]
 
     def claims_of(self, workload: Workload) -> list[str]:
         """The keys of the claims on a workload."""

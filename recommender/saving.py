@@ -179,7 +179,7 @@ class Saving:
         if at - self._collected_at < self._settings.checkpoint_gc_seconds or self._known.unloaded():
             return
         self._collected_at = at
-        rows = dict(self._known.history.rows())
+        rows = self._known.history.all_rows()
         self._reserve()
         forgotten = set()
         for key in self._known.expire(now):

@@ -52,7 +52,7 @@ def take_down(known: Recommendations, nodes: dict[str, Node], now: float) -> Fac
         known.members.everyone(),
         nodes,
         known.advice(),
-        dict(known.history.rows()),
+        known.history.all_rows(),
         known.history.confidence(),
         known.history.all_before(),
         known.members.all_places(),
@@ -88,7 +88,7 @@ class Snapshots:
     def _advised(self, facts: Facts) -> Iterator[tuple[ContainerKey, Advised]]:
         """What the statuses recommend, with what is known besides; of several for a workload the first counts."""
         before, self._read = self._read, {}
-        for claim, containers in reversed(facts.advice):
+        for claim, containers in sorted(facts.advice, key=_name, reverse=True):
             recommendation, read = claim.status.recommendation, before.get(claim.key)
             if read is None or read[0] is not recommendation:
                 read = recommendation, dict(_sizes(recommendation))
@@ -128,6 +128,10 @@ def _sizes(found: Recommendation | None) -> Iterator[tuple[str, Advised]]:
             yield one.container_name, Advised(NOTHING, reason=str(Reason.BAD_VALUE))
         else:
             yield one.container_name, Advised(target, lower=lower, upper=upper, uncapped=uncapped)
+
+
+def _name(advice: tuple[Claim, tuple[Capped, ...]]) -> str:
+    return advice[0].key
 
 
 def _known(amount: float) -> float | None:
