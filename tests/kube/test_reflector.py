@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from elastipod.clock import ManualClock
+from elastipod.clock import LoopClock, ManualClock
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import Gone, KubeError, TooManyRequests, Unreachable
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS, ResourceType
 from elastipod.kube.rows import decode_pod
+from elastipod.localcluster.simulation.virtualtime import run_virtually
 from elastipod.pods import Pod
 
 Script = list[Any]
@@ -122,6 +123,54 @@ async def test_after_410_one_list_is_compared_and_only_changes_are_told_f5_r48(a
     seen = await Observed(lists, [[gone]]).run()
     assert seen.changes == [("d/a", "new"), ("d/b", "new"), ("d/c", "new"), ("d/c", "gone"), ("d/b", "changed")]
     assert seen.reflector.relists == 2
+
+
+class IdleServer(ScriptedServer):
+    """When the scripts are over nothing happens for ten minutes: what is asked to end does, or the peer is dead."""
+
+    idle_seconds: list[float]
+
+    async def watch(
+        self, resource: ResourceType, *, resource_version: str, timeout_seconds: float = math.inf, **more: Any
+    ) -> AsyncGenerator[bytes, None]:
+        if self.watches:
+            async for line in super().watch(resource, resource_version=resource_version, **more):
+                yield line
+            return
+        self.calls.append(f"watch{resource_version}")
+        self.idle_seconds.append(timeout_seconds)
+        await asyncio.sleep(timeout_seconds)
+        if sum(self.idle_seconds) >= 600:
+            self.watches = [[_event("ADDED", _pod("e", 12))]]
+        elif len(self.idle_seconds) % 2:
+            raise Unreachable("nothing was said for longer than asked for")
+
+
+def test_after_410_and_ten_idle_minutes_no_event_is_lost_and_nothing_is_listed_again_r48() -> None:
+    async def run() -> None:
+        pods = [_pod(name, version) for version, name in enumerate("abc", start=6)]
+        expired = _event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})
+        # The fourth came while there was no watch.
+        lists: Script = [_page(5), _page(10, *pods, _pod("d", 9))]
+        server = IdleServer(lists, [[*(_event("ADDED", one) for one in pods), expired]])
+        server.idle_seconds = []
+        told: list[str] = []
+        reflector = Reflector(
+            server, PODS, decode_pod, LoopClock(), on_change=lambda key, _old, new: told.append(f"{key} {bool(new)}")
+        )
+        task = asyncio.create_task(reflector.run())
+        while "d/e" not in reflector.items:
+            await asyncio.sleep(1)
+        task.cancel()
+        assert told == ["d/a True", "d/b True", "d/c True", "d/d True", "d/e True"]
+        assert reflector.relists == 2
+        assert server.calls[:3] == ["list", "watch5", "list"]
+        assert set(server.calls[3:]) <= {"watch10", "watch12"}
+        assert len(server.idle_seconds) >= 2
+        assert max(server.idle_seconds) <= 300
+        assert asyncio.get_running_loop().time() < 1200
+
+    run_virtually(run())
 
 
 async def test_a_watch_that_ends_is_taken_up_where_it_was() -> None:

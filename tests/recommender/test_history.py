@@ -55,9 +55,10 @@ def test_a_ladder_of_applied_kills_stays_within_twice_the_last_limit_r01() -> No
     assert 1.6e9 <= limit < 2.1e9
 
 
-def test_kills_alone_raise_memory_after_a_downsize_r02() -> None:
+@pytest.mark.parametrize("days", [30, 0])
+def test_kills_alone_raise_memory_after_a_downsize_r02(days: int) -> None:
     history = History(SETTINGS)
-    for day in range(30):
+    for day in range(days):
         use(history, "p", START + day * DAY, memory=400 * MI)
     limit = 300.0 * MI
     for bump in range(5):
@@ -83,10 +84,10 @@ def test_a_kill_before_the_first_sample_gives_memory_and_no_cpu_r03() -> None:
     history = History(SETTINGS)
     for number in range(3):
         history.add_oom(kill(number, 100 * MI))
-    found = estimate(history, SETTINGS)
-    assert found.memory.target[0] >= 200 * MI
-    assert np.isnan(found.cpu.target[0])
-    assert found.confidence[0] == 0.0
+        found = estimate(history, SETTINGS)
+        assert found.memory.target[0] >= 200 * MI
+        assert np.isnan(found.cpu.target[0])
+        assert found.confidence[0] == 0.0
 
 
 def test_one_suffering_pod_of_many_raises_the_target_within_three_kills_r04() -> None:
