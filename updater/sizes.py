@@ -89,8 +89,13 @@ class Advice(Struct, frozen=True, gc=False):
             return self
         if out.by:
             return msgspec.structs.replace(self, mode=UpdateMode.OFF)
-        kept = {name: one for name, one in self.containers.items() if name not in out.containers}
-        return msgspec.structs.replace(self, containers=kept, boosts={**self.boosts, **dict.fromkeys(out.containers)})
+        sized, *on_classes = (
+            {name: one for name, one in found.items() if name not in out.containers}
+            for found in (self.containers, *self.by_class.values())
+        )
+        boosts = {**self.boosts, **dict.fromkeys(out.containers)}
+        by_class = dict(zip(self.by_class, on_classes, strict=True))
+        return msgspec.structs.replace(self, containers=sized, boosts=boosts, by_class=by_class)
 
     def boost(self, container: str) -> Boost | None:
         """What a container gets while its pod starts."""

@@ -1,5 +1,7 @@
 """A pod is sized by the class of the node it runs on, where its autoscaler's status says so."""
 
+import json
+
 from elastipod.api import (
     Autoscaler,
     AutoscalerSpec,
@@ -10,6 +12,9 @@ from elastipod.api import (
     Recommendation,
     ResourcePolicy,
 )
+from elastipod.kube.connection import PatchType
+from elastipod.kube.resources import DEPLOYMENTS
+from elastipod.optout import EXCLUDED_ANNOTATION
 from elastipod.pods import Node
 from elastipod.quantities import Resources
 from tests.updater.world import World
@@ -34,6 +39,16 @@ async def test_a_pod_gets_its_class_and_one_on_a_node_of_another_class_what_hold
         assert found == {"small": "130m", "large": "1300m", "other": "500m"}
         assert world.explained("web-small")["nodeClass"] == "2 CPUs"
         assert "nodeClass" not in world.explained("web-other")
+
+
+async def test_a_container_that_is_excluded_is_so_on_each_class() -> None:
+    async with World() as world:
+        await agents(world)
+        await world.recommend(cpu="500m", on_classes={"app.2-cpus": "130m"})
+        body = json.dumps({"metadata": {"annotations": {EXCLUDED_ANNOTATION: "app"}}}).encode()
+        await world.connection.patch(DEPLOYMENTS, "default", "web", body, patch_type=PatchType.MERGE)
+        await world.run(2)
+        assert world.connection.resizes == []
 
 
 async def test_a_pod_whose_node_is_heard_of_later_gets_its_class_then() -> None:
