@@ -314,10 +314,6 @@ class History:
         """What kills have shown of a container."""
         return self._oom.get(row, NO_EVIDENCE)
 
-    def was_counted(self, key: ContainerKey, kill_id: str) -> bool:
-        row = self._rows.get(key)
-        return row is not None and kill_id in self.oom(row).kill_ids
-
     def expire_oom(self) -> list[int]:
         """Drop floors that as much usage as is kept of history has passed without another kill. The rows changed.
 

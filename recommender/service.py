@@ -1,28 +1,28 @@
 """The recommender at work: reads usage and pods, recommends, writes statuses and checkpoints.
 
-Owns the edges. What is learned and decided is recommending.py's matter; which checkpoints are due, saving.py's.
+Owns the order of a run. What is learned and decided is recommending.py's matter; which statuses are written,
+publishing.py's; which checkpoints are due, saving.py's.
 """
 
 import asyncio
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Final
 
-from elastipod.api import AutoscalerStatus
 from elastipod.backoff import Backoff
 from elastipod.clock import Clock
-from elastipod.kube.connection import Connection, PatchType
-from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
-from elastipod.kube.resources import AUTOSCALERS
+from elastipod.kube.connection import Connection
+from elastipod.kube.errors import KubeError
 from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
 from recommender.accounting import Accounting
 from recommender.claims import Claim
 from recommender.fetching import Fetching
 from recommender.fitting import Fitting
-from recommender.news import News, killed
+from recommender.news import killed
+from recommender.numbers import Numbers
 from recommender.oomkills import oom_kills
 from recommender.prices import PriceTable
+from recommender.publishing import Publishing
 from recommender.recommending import Recommendations
 from recommender.replaying import Replaying
 from recommender.samples import OomKill
@@ -30,13 +30,11 @@ from recommender.saving import Saving
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import MetricsApiSource, SourceError, UsageReading, UsageSource
 from recommender.sources.past import HistorySource
-from recommender.status import status_patch
 from recommender.store import CheckpointStore
 from recommender.telling import Teller
 from recommender.timeline import Timeline
 from recommender.turns import IN_ONE_GO, in_parts, in_turns
 from recommender.watching import Watches
-from recommender.writing import Write, write_all
 
 log = get_logger(__name__)
 
@@ -68,7 +66,6 @@ class Recommender:
         self.interval_seconds = settings.interval_seconds
         self.wake = asyncio.Event()
         self.recommendations = Recommendations(settings)
-        self._connection = connection
         self._clock = clock
         self._settings = settings
         self._in_thread = in_thread
@@ -81,41 +78,15 @@ class Recommender:
         self._unasked: set[Workload] = set()
         self._timeline = Timeline(clock)
         self._read_at: float | None = None
-        self._written_at: dict[str, float] = {}
-        self._urgent: set[str] = set()
         self._skewed: set[str] = set()
-        self._waiting: dict[str, float] = {}
-        """Since when claims have had something to be written."""
         self._failed = asyncio.Event()
         self._failures = 0
-        self._bad_values = self._bad_entries = 0
         self._watches = Watches(connection, clock, settings, self.wake)
         self.accounting = Accounting(self.recommendations, clock, settings, prices or PriceTable(), in_thread=in_thread)
         self._sees_all_pods = sees_all_pods and not settings.namespace
-        self._status_writes = metrics.counter("recommender_status_writes", "Statuses written", "outcome")
+        self._numbers = Numbers(self.recommendations, clock, settings, metrics)
         self._saving = Saving(self._store, self.recommendations, clock, settings, metrics, self._failed)
-        self._samples = metrics.gauge("recommender_samples", "Usage samples since the start", "outcome")
-        self._advice_age = metrics.gauge(
-            "recommender_advice_age_seconds", "How long the oldest advice waits to be written"
-        )
-        self._containers = metrics.gauge("recommender_containers", "Containers with a history")
-        self._speakers = metrics.gauge(
-            "recommender_speakers",
-            "Containers that may have the best estimator, by who speaks",
-            "resource",
-            "estimator",
-        )
-        self._caps = metrics.gauge(
-            "recommender_caps", "Recommendations that were cut, lifted or withheld, by why", "resource", "reason"
-        )
-        self._oom_kills = metrics.counter("recommender_oom_kills", "OOM kills taken as evidence")
-        self._heard_at = clock.monotonic()
-        metrics.gauge(
-            "source_age_seconds", "How long ago usage was read that tells of anything, or that we began", "source"
-        ).labels(settings.usage_source).set_function(lambda: clock.monotonic() - self._heard_at)
-        self._killed = metrics.workload_counter(
-            "oom_kills", "OOM kills taken as evidence, by workload", most=settings.most_accounted_containers
-        )
+        self._publishing = Publishing(connection, self.recommendations, self._saving, self._telling, settings, metrics)
 
     async def watch(self) -> None:
         """Keep what is known of the cluster fresh, for ever."""
@@ -134,7 +105,7 @@ class Recommender:
         now = self._timeline.now()
         await self._take_changes()
         loaded = await self._load(now)
-        kills = await self._take_pods(loaded, now)
+        await self._take_pods(loaded, now)
         if self._fetching is not None:
             await self._take_past(self._fetching, loaded, now)
         reading = await self._read_usage()
@@ -149,8 +120,8 @@ class Recommender:
         await self._replaying.run(now)
         await self._fitting.run(now)
         self._tell_clocks()
-        await self._write_statuses(dirty, now)
-        self._count(reading, kills)
+        await self._publishing.publish(dirty, now)
+        self._numbers.count(reading)
         await self._saving.save(now)
         await self._saving.collect(now)
         await self.accounting.run(
@@ -193,10 +164,9 @@ class Recommender:
             known.set_claim(key, claim if is_ours else None)
             known.set_foreign(key, None if is_ours else claim)
             if not is_ours:
-                self._urgent.discard(key)
-                self._written_at.pop(key, None)
+                self._publishing.forget(key)
             elif key in urgent:
-                self._urgent.add(key)
+                self._publishing.hurry([key])
         namespaces, watches.namespaces = watches.namespaces, set()
         if namespaces:
             known.set_limits(watches.limit_ranges(namespaces), watches.quotas(namespaces))
@@ -232,12 +202,12 @@ class Recommender:
             self._failed.set()
         return loaded
 
-    async def _take_pods(self, loaded: list[Claim], now: float) -> int:
-        """Kills first, while what their pods had used is still at hand; then the pods as they are now. New kills."""
+    async def _take_pods(self, loaded: list[Claim], now: float) -> None:
+        """Kills first, while what their pods had used is still at hand; then the pods as they are now."""
         known = self.recommendations
         told, self._watches.kills = self._watches.kills, []
         kills = [kill for old, new in told for kill in oom_kills(old, new, known.members.resolve(new), now)]
-        counted = self._learn_kills(kills, now)
+        self._learn_kills(kills, now)
         changed, self._watches.pods = self._watches.pods, {}
         async for key, pod in in_turns(changed.items()):
             known.members.set_pod(key, pod)
@@ -246,10 +216,9 @@ class Recommender:
                 before_us = [
                     kill for pod in known.members.pods(claim.target) for kill in oom_kills(None, pod, claim.target, now)
                 ]
-                counted += self._learn_kills(before_us, now)
+                self._learn_kills(before_us, now)
         if loaded:
             known.history.settle()
-        return counted
 
     async def _take_past(self, fetching: Fetching, loaded: list[Claim], now: float) -> None:
         """Ask for past usage that nothing is known of, and count what came."""
@@ -276,19 +245,17 @@ class Recommender:
         judgement.fetching -= settled
         judgement.fetching_problem, judgement.past_lacks = fetching.problem, fetching.problems
         for target in judgement.fetching if bool(told) != bool(fetching.problem) else settled:
-            self._urgent.update(known.claims_of(target))
+            self._publishing.hurry(known.claims_of(target))
             known.mark(known.claims_of(target))
 
-    def _learn_kills(self, kills: Iterable[OomKill], now: float) -> int:
-        counted = 0
+    def _learn_kills(self, kills: Iterable[OomKill], now: float) -> None:
         for kill in kills:
             if now - kill.at > self._settings.history_seconds or not self.recommendations.learn_kill(kill):
                 continue
-            counted += 1
-            self._killed.count(kill.workload, kill.container)
+            self._numbers.killed(kill)
             self._saving.want([ContainerKey(kill.workload, kill.container)])
             claims = self.recommendations.claims_of(kill.workload)
-            self._urgent.update(claims)
+            self._publishing.hurry(claims)
             self._tell_kill(kill, claims)
             log.info(
                 "container was killed for memory",
@@ -296,7 +263,6 @@ class Recommender:
                 container=kill.container,
                 limit_bytes=kill.limit_bytes,
             )
-        return counted
 
     def _tell_kill(self, kill: OomKill, claims: Iterable[str]) -> None:
         history = self.recommendations.history
@@ -320,7 +286,7 @@ class Recommender:
             return UsageReading()
         self._read_at = at
         if reading.samples or not self.recommendations.history.open_instances:
-            self._heard_at = at
+            self._numbers.heard()
         self.recommendations.judgement.source_problem = reading.problem[:200]
         return reading
 
@@ -334,81 +300,3 @@ class Recommender:
                     ahead_seconds=round(ahead),
                 )
         self._skewed = set(self.recommendations.clocks)
-
-    async def _write_statuses(self, dirty: set[str], now: float) -> None:
-        writes: list[Write] = []
-        self._waiting = {key: self._waiting.get(key, now) for key in dirty}
-        async for key in in_turns(sorted(dirty)):
-            claim = self.recommendations.claim(key)
-            if claim is None:
-                continue
-            since = now - self._written_at.get(key, 0.0)
-            if key not in self._urgent and since < self._settings.status_interval_seconds:
-                continue
-            status = self.recommendations.status(key, now)
-            is_first = key not in self._written_at
-            if not self.recommendations.is_worth_writing(key, status, is_first=is_first):
-                self._done(key)
-                continue
-            writes.append(partial(self._write_status, key, claim, status, self.recommendations.news(key, status), now))
-        await write_all(writes, self._settings.most_writes_at_once)
-        self._advice_age.set(now - min(self._waiting.values(), default=now))
-
-    async def _write_status(
-        self, key: str, claim: Claim, status: AutoscalerStatus, found: list[News], now: float
-    ) -> None:
-        try:
-            await self._connection.patch(
-                AUTOSCALERS,
-                claim.namespace,
-                claim.name,
-                status_patch(claim.uid, claim.generation, status),
-                patch_type=PatchType.JSON,
-                subresource="status",
-            )
-        except (NotFound, Invalid, Conflict, Forbidden) as error:
-            # Gone, changed, or another of the same name by now: the watch will tell.
-            self._status_writes.labels("refused").inc()
-            log.warning("status not taken", autoscaler=key, error=str(error))
-            self._written_at[key] = now
-            self._urgent.discard(key)
-            return
-        except KubeError as error:
-            self._status_writes.labels("failed").inc()
-            log.warning("status not written, tried again later", autoscaler=key, error=str(error))
-            # It may have been written all the same.
-            self._written_at[key] = now
-            self._urgent.discard(key)
-            return
-        self._status_writes.labels("written").inc()
-        self._written_at[key] = now
-        self.recommendations.wrote(key, status)
-        self._telling.tell(claim, found)
-        if claim.target is not None:
-            self._saving.recommended(claim.target)
-        self._done(key)
-
-    def _done(self, key: str) -> None:
-        self._waiting.pop(key, None)
-        self._urgent.discard(key)
-        self.recommendations.settled(key)
-
-    def _count(self, reading: UsageReading, kills: int) -> None:
-        counts, dropped = self.recommendations.counts, self.recommendations.history.dropped
-        self._bad_values += reading.bad_values
-        self._bad_entries += reading.bad_entries
-        for outcome, count in (
-            ("counted", counts.counted),
-            ("unclaimed", counts.unclaimed),
-            ("implausible", counts.implausible),
-            ("duplicate", counts.duplicate + dropped.duplicate),
-            ("bad_value", self._bad_values),
-            ("bad_entry", self._bad_entries),
-        ):
-            self._samples.labels(outcome).set(count)
-        self._containers.set(len(self.recommendations.history.rows()))
-        for labels, count in self.recommendations.estimating.counts().items():
-            self._speakers.labels(*labels).set(count)
-        for (resource, reason), count in self.recommendations.caps.items():
-            self._caps.labels(resource, reason).set(count)
-        self._oom_kills.inc(kills)

@@ -130,7 +130,6 @@ class Outcome:
     end_state: EndState = field(default_factory=EndState)
     failures: list[str] = field(default_factory=list)
     """Errors of the parts' own: what the API server does to them is none."""
-    simulated_seconds: float = 0.0
 
 
 class Simulation:
@@ -235,7 +234,6 @@ class Simulation:
             Counter((write.part, write.what) for write in self._writes if write.is_accepted),
             end_state(self._store),
             self._failures,
-            self._clock.monotonic(),
         )
 
     def _let_fail(self, active: bool) -> None:
