@@ -3,15 +3,15 @@
 Owns what pods would request then, and what the nodes hold and cost. Which would be empty is packing.py's matter.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from elastipod.fit import pod_sum
-from elastipod.pods import Container, ContainerKey, ContainerKind, Node, Pod, Workload
+from elastipod.pods import Container, ContainerKind, Node, Pod, Workload
 from elastipod.quantities import Resources
 from recommender.packing import spare_nodes
 from recommender.prices import PriceTable
-from recommender.savings import Advised, Snapshot, counts
+from recommender.savings import Snapshot, counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def realisable(snapshot: Snapshot, prices: PriceTable, *, is_protected: Callable
     `is_protected` tells of a pod that no budget lets go.
     """
     pods = [pod for pod, _ in snapshot.pods if counts(pod)]
-    sizes = {pod.key: _recommended(pod, workload, snapshot.advised) for pod, workload in snapshot.pods if counts(pod)}
+    sizes = {pod.key: _recommended(pod, workload, snapshot) for pod, workload in snapshot.pods if counts(pod)}
     names = spare_nodes(
         list(snapshot.nodes.values()),
         pods,
@@ -43,11 +43,13 @@ def realisable(snapshot: Snapshot, prices: PriceTable, *, is_protected: Callable
     return Realisable(tuple(names), cores, memory_bytes, per_hour)
 
 
-def _recommended(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> Resources:
+def _recommended(pod: Pod, workload: Workload, snapshot: Snapshot) -> Resources:
     """What a pod would request if it were as recommended."""
 
     def size(container: Container) -> Resources:
-        found = None if container.kind is ContainerKind.INIT else advised.get(ContainerKey(workload, container.name))
+        if container.kind is ContainerKind.INIT:
+            return container.requests
+        found = snapshot.advised.get(snapshot.key_of(pod, workload, container.name))
         return container.requests if found is None else found.sized(container.requests)
 
     return pod_sum(pod, size)

@@ -24,6 +24,7 @@ from recommender.classrows import ClassRows
 from recommender.clocks import skewed_nodes
 from recommender.dropping import Dropped, Dropping
 from recommender.estimating import Estimating
+from recommender.histogram import Floats, Ints
 from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
@@ -307,12 +308,28 @@ class Recommendations:
                     jobs.see(int(rows[place]), told.pod, float(amounts[place]), asked, since, now)
         self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
         sized = self.class_rows.among(rows)
-        sized = sized[is_new[sized]]
-        twins = self.class_rows.twins([samples[at] for at in picked[sized].tolist()], rows[sized])
-        at, twins = sized[twins >= 0], twins[twins >= 0]
-        if len(twins):
-            self.history.add(twins, stamps[at], cores[at], amounts[at], now)
-            self.estimating.speaking.see(self.history.rows_of(twins), cores[at], amounts[at], limits[at, 0])
+        if len(sized):
+            at = sized[is_new[sized]]
+            told = [samples[one] for one in picked[at].tolist()]
+            self._learn_on_classes(told, rows[at], stamps[at], cores[at], amounts[at], limits[at, 0], now)
+
+    def _learn_on_classes(
+        self,
+        samples: list[UsageSample],
+        rows: Ints,
+        stamps: Floats,
+        cores: Floats,
+        amounts: Floats,
+        cpu_limits: Floats,
+        now: float,
+    ) -> None:
+        """Count new samples for the classes of their nodes too."""
+        places = self.class_rows.twins(samples, rows)
+        at = places >= 0
+        there = self.history.rows_of(places[at])
+        self.history.add(places[at], stamps[at], cores[at], amounts[at], now)
+        self.estimating.speaking.see(there, cores[at], amounts[at], cpu_limits[at])
+        self.recent.see(there, cores[at], amounts[at], now)
 
     def learn_kill(self, kill: OomKill) -> bool:
         """Take an OOM kill as evidence; False where it says nothing new or is nobody's."""

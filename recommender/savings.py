@@ -17,6 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from elastipod.fit import allocated
+from elastipod.nodeclass import class_key, node_class, on_class
 from elastipod.pods import Container, ContainerKey, ContainerKind, Node, Pod, Workload
 from elastipod.quantities import NOTHING, Resources
 from elastipod.reasons import Reason
@@ -187,6 +188,17 @@ class Snapshot:
     before: Mapping[ContainerKey, Resources]
     """What one pod's container requested when elastipod first saw it; what is missing was as it is."""
     usage: Mapping[tuple[ContainerKey, Resource], Usage]
+    by_class: Collection[Workload] = ()
+    """Workloads that have sizes by class of node."""
+
+    def key_of(self, pod: Pod, workload: Workload, container: str) -> ContainerKey:
+        """What a container of a pod counts as: as that on the class of its node, where it has a size there."""
+        key = ContainerKey(workload, container)
+        node = self.nodes.get(pod.node_name) if self.by_class and workload in self.by_class else None
+        if node is None:
+            return key
+        there = ContainerKey(workload, on_class(container, class_key(node_class(node))))
+        return there if there in self.advised else key
 
 
 def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
@@ -201,11 +213,11 @@ def accounts(snapshot: Snapshot, prices: PriceTable) -> list[Account]:
             continue
         price = priced.get(pod.node_name) or prices.default()
         if not (pod.pod_requests.is_empty and pod.pod_limits.is_empty):
-            wholes |= _whole(pod, workload, snapshot.advised)
-        for container, (cpu_beyond, memory_beyond) in _with_beyond(pod, workload, snapshot.advised):
+            wholes |= _whole(pod, workload, snapshot)
+        for container, (cpu_beyond, memory_beyond) in _with_beyond(pod, workload, snapshot):
             requests, admitted, most = container.requests, allocated(container), container_limits(pod, container)
             cores, memory_bytes = snapshot.used.get((pod.namespace, pod.name, container.name), _NOT_MEASURED)
-            key = ContainerKey(workload, container.name)
+            key = snapshot.key_of(pod, workload, container.name)
             if container.kind is ContainerKind.SIDECAR:
                 sidecars.add(key)
             place = places.setdefault(key, len(places))
@@ -252,23 +264,21 @@ def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
     return found
 
 
-def _with_beyond(
-    pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]
-) -> Iterable[tuple[Container, tuple[float, ...]]]:
+def _with_beyond(pod: Pod, workload: Workload, snapshot: Snapshot) -> Iterable[tuple[Container, tuple[float, ...]]]:
     """A pod's containers, each with what it has of what the pod requests beyond them."""
     containers = pod.sized_containers
     if pod.pod_requests.is_empty:
         return zip(containers, repeat(_NOTHING_BEYOND))
-    found = [advised.get(ContainerKey(workload, one.name)) for one in containers]
+    found = [snapshot.advised.get(snapshot.key_of(pod, workload, one.name)) for one in containers]
     targets = [NOTHING if one is None else one.target for one in found]
     return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], targets), strict=True)
 
 
-def _whole(pod: Pod, workload: Workload, advised: Mapping[ContainerKey, Advised]) -> dict[ContainerKey, _Whole]:
+def _whole(pod: Pod, workload: Workload, snapshot: Snapshot) -> dict[ContainerKey, _Whole]:
     """By container, what is said of its pod."""
-    keys = [ContainerKey(workload, one.name) for one in pod.sized_containers]
-    found = pod_target(pod, {key.container: advised[key].target for key in keys if key in advised})
-    return dict.fromkeys(keys, (found, pod.pod_limits))
+    keys = {one.name: snapshot.key_of(pod, workload, one.name) for one in pod.sized_containers}
+    advised = {name: found.target for name, key in keys.items() if (found := snapshot.advised.get(key)) is not None}
+    return dict.fromkeys(keys.values(), (pod_target(pod, advised), pod.pod_limits))
 
 
 def _added_up(

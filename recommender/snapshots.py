@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import structs
 
 from elastipod.api import Recommendation, resources
+from elastipod.nodeclass import parted
 from elastipod.pods import ContainerKey, Node, Pod, Workload
 from elastipod.quantities import NOTHING, QuantityError, Resources
 from elastipod.reasons import Reason
@@ -72,17 +73,22 @@ class Snapshots:
         """The snapshot that these facts make. What was measured too long ago is not known any more."""
         measured_at, cores, memory_bytes = facts.used.T.tolist()
         since = facts.at - self._settings.metrics_lost_seconds
+        advised = dict(self._advised(facts))
+        before = {key: facts.before[row] for key, row in facts.rows.items() if row in facts.before}
+        on_classes = {key: ContainerKey(key.workload, of) for key in advised if (of := _of_class(key))}
+        before |= {key: before[of] for key, of in on_classes.items() if of in before}
         return Snapshot(
             pods=facts.pods,
             nodes=facts.nodes,
-            advised=dict(self._advised(facts)),
+            advised=advised,
             used={
                 key: (_known(cores[place]), _known(memory_bytes[place]))
                 for key, place in facts.places.items()
                 if measured_at[place] >= since
             },
-            before={key: facts.before[row] for key, row in facts.rows.items() if row in facts.before},
+            before=before,
             usage={},
+            by_class=frozenset(key.workload for key in on_classes),
         )
 
     def _advised(self, facts: Facts) -> Iterator[tuple[ContainerKey, Advised]]:
@@ -132,6 +138,12 @@ def _sizes(found: Recommendation | None) -> Iterator[tuple[str, Advised]]:
 
 def _name(advice: tuple[Claim, tuple[Capped, ...]]) -> str:
     return advice[0].key
+
+
+def _of_class(key: ContainerKey) -> str:
+    """The container that something stands for on a class of nodes; nothing for a container as such."""
+    container, of = parted(key.container)
+    return container if of else ""
 
 
 def _known(amount: float) -> float | None:

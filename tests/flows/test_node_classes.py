@@ -5,10 +5,14 @@ import json
 import random
 from typing import Any, Final
 
+import pytest
+
 from elastipod.kube.resources import AUTOSCALERS, DAEMON_SETS, ELASTIC_POLICIES, NODES, PODS
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.store import Store
 from elastipod.quantities import parse_cpu
+from recommender.accounting import SAVINGS_PATH
+from recommender.report.told import read_savings
 from recommender.samples import UsageSample
 from tests import build
 from tests.recommender.world import MI, Counting, World, autoscaler_json
@@ -133,6 +137,17 @@ async def test_each_agent_has_its_nodes_size_from_its_start_though_nodes_and_rec
         assert len(fresh) >= 12
         assert all(fits(_NODES[int(name[1])], millicores) for name, millicores in fresh.items())
         assert world.recommender.recommendations.history.open_instances == 2 * len(_NODES)
+        told = read_savings(world.recommender.accounting.answer(SAVINGS_PATH) or b"")
+        found = {one.container: one for one in told.accounts if one.resource == "cpu"}
+        assert {name: one.pods for name, one in found.items()} == {"app.2-cpus": 3, "app.96-cpus": 1}
+        for name, cpus, pods in (("app.2-cpus", 2, 3), ("app.96-cpus", 96, 1)):
+            one = found[name]
+            assert one.recommended is not None
+            assert one.usage is not None
+            assert _USES[cpus] <= one.recommended.amount / pods <= 1.3 * _USES[cpus]
+            assert one.usage.peak == _USES[cpus]
+            assert one.lacking.amount + one.waste.amount < 0.1 * pods * _USES[cpus]
+            assert one.applied.amount == pytest.approx(pods * 0.5 - one.requested.amount)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
