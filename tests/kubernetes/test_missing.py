@@ -90,6 +90,7 @@ WRITES: Final = {
         ("create", "autoscaling.k8s.io", "verticalpodautoscalercheckpoints"),
         ("patch", "autoscaling.k8s.io", "verticalpodautoscalercheckpoints"),
         ("delete", "autoscaling.k8s.io", "verticalpodautoscalercheckpoints"),
+        ("create", "", "events"),
     ],
     "updater": [
         ("list", "metrics.k8s.io", "pods"),
