@@ -11,6 +11,7 @@ NAMES = (
     "recommender",
     "growth",
     "pauses",
+    "scrape",
     "endurance",
     "history",
     "upstream",

@@ -19,7 +19,7 @@ from bench.figures import Figures
 from bench.growth import LargeCluster
 from elastipod.clock import ManualClock
 from elastipod.kube.connection import Connection
-from elastipod.kube.resources import CHECKPOINTS, ResourceType
+from elastipod.kube.resources import CHECKPOINTS, EVENTS, ResourceType
 from elastipod.pods import ContainerKey
 from elastipod.quantities import Resources
 from recommender.history import ContainerHistory
@@ -65,6 +65,13 @@ class Answering(LargeCluster):
         await asyncio.sleep(0)
         return await super().list(kind, continue_token=continue_token, **more)
 
+    async def create(self, kind: ResourceType, _namespace: str, body: bytes) -> bytes:
+        """A checkpoint is made, or an Event, which is no sign of advice."""
+        await asyncio.sleep(0)
+        if kind is not EVENTS:
+            self.writes[kind.plural] += 1
+        return body
+
     async def patch(self, *what: Any, **more: Any) -> bytes:
         await asyncio.sleep(0)
         return await super().patch(*what, **more)
@@ -75,12 +82,6 @@ class Forgetful(Answering):
 
     def _page(self, kind: ResourceType, first: int) -> bytes:
         return b'{"metadata":{},"items":[]}' if kind is CHECKPOINTS else super()._page(kind, first)
-
-    async def create(self, kind: ResourceType, _namespace: str, body: bytes) -> bytes:
-        """A checkpoint is made."""
-        await asyncio.sleep(0)
-        self.writes[kind.plural] += 1
-        return body
 
 
 class Past:
@@ -117,6 +118,11 @@ async def measured(containers: int, turns: Turns) -> None:
             await part.run_once()
     for _ in range(5):
         await minute("a minute at rest")
+    async with turns.during("the first scrape"):
+        assert part.accounting.text
+    await minute("a minute in which what is scraped is written")
+    async with turns.during("a scrape after it"):
+        assert part.accounting.text
     part.recommendations.set_nodes({}, Resources(200, 64 * 1024**2))
     await minute("a minute in which every status changes")
     await minute("a minute in which checkpoints are cleared away", settings.checkpoint_gc_seconds)

@@ -71,6 +71,7 @@ class Accounting:
         self._realisable: Realisable | None = None
         self._realisable_text = b""
         self._text: bytes | None = None
+        self._is_asked_for = False
         self._savings: bytes | None = None
         self._unknown = ""
         """Why it can not be known which nodes would be empty."""
@@ -78,9 +79,10 @@ class Accounting:
 
     @property
     def text(self) -> bytes:
-        """For /metrics; written when it is first asked for, as where nobody scrapes it would be most of the work."""
+        """For /metrics; from when it was first asked for it is written with the accounts, and for nobody before."""
+        self._is_asked_for = True
         if self._text is None and (found := self._accounts) is not None:
-            self._text = accounts_text(found.told, found.left_out, self._prices.currency) + found.more
+            self._text = self._written(found)
         return (self._text or b"") + self._realisable_text
 
     async def run(self, nodes: dict[str, Node], limits: Collection[DisruptionLimit] | None) -> None:
@@ -117,6 +119,9 @@ class Accounting:
         await self._adding.finished()
         await self._packing.finished()
 
+    def _written(self, found: "_Accounts") -> bytes:
+        return accounts_text(found.told, found.left_out, self._prices.currency) + found.more
+
     def _told(self, found: "_Accounts") -> bytes:
         savings = told(
             found.at,
@@ -141,11 +146,11 @@ class Accounting:
         if self._realisable is None:
             yield self._unknown or _NOT_YET
 
-    def _add_up(self, nodes: dict[str, Node]) -> Callable[[], tuple["_Accounts", Snapshot]]:
+    def _add_up(self, nodes: dict[str, Node]) -> Callable[[], tuple["_Accounts", Snapshot, bytes | None]]:
         """Take down what is known now; what it comes to is worked out by what is given back."""
-        facts = take_down(self._known, nodes, self._clock.now())
+        facts, is_asked_for = take_down(self._known, nodes, self._clock.now()), self._is_asked_for
 
-        def add_up() -> tuple[_Accounts, Snapshot]:
+        def add_up() -> tuple[_Accounts, Snapshot, bytes | None]:
             snapshot = self._snapshots.of(facts)
             those = accounts(snapshot, self._prices)
             shown = with_usage(dearest(those, self._settings.most_accounted_containers), facts)
@@ -154,13 +159,14 @@ class Accounting:
             more = USAGE_WINDOW.only(window_seconds).encode()
             more += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
             more += pods_text(snapshot, self._settings.most_pods_told)
-            return _Accounts(facts.at, shown, left_out, totals(those), window_seconds, more), snapshot
+            found = _Accounts(facts.at, shown, left_out, totals(those), window_seconds, more)
+            return found, snapshot, self._written(found) if is_asked_for else None
 
         return add_up
 
-    def _added(self, found: tuple["_Accounts", Snapshot]) -> None:
-        self._accounts, self._snapshot = found
-        self._text = self._savings = None
+    def _added(self, found: tuple["_Accounts", Snapshot, bytes | None]) -> None:
+        self._accounts, self._snapshot, self._text = found
+        self._savings = None
 
     def _pack(self, snapshot: Snapshot, is_protected: Callable[[Pod], bool]) -> Callable[[], Realisable | None]:
         def asked(pod: Pod) -> bool:

@@ -113,6 +113,17 @@ async def test_usage_over_the_window_is_told_as_long_as_it_is_and_never_of_what_
         assert gauges(world)["elastipod_workload_usage_mean"] == []
 
 
+async def test_what_is_scraped_is_of_the_accounts_that_are_told_and_written_once_for_them() -> None:
+    async with await started() as world:
+        for cores in (0.1, 0.2, 0.3):
+            await world.run(cpu=cores, memory=100 * MI)
+            text = world.recommender.accounting.text
+            used = account(world).used
+            assert used is not None
+            assert next(value for _, value in gauges(world)["elastipod_workload_usage"]) == used.amount == cores
+            assert world.recommender.accounting.text == text
+
+
 async def test_growth_counts_against_what_is_applied_in_metrics_too() -> None:
     async with await started() as world:
         await world.run(cpu=0.1, memory=100 * MI)
