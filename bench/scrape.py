@@ -31,7 +31,10 @@ _GI: Final = 1024**3
 def fleet(containers: int) -> list[Account]:
     """Accounts of which everything is known, so that each has all of its series."""
     draw = random.Random(1)
-    pods, advised, used, usage = [], {}, {}, {}
+    pods: list[tuple[Pod, Workload]] = []
+    advised: dict[ContainerKey, Advised] = {}
+    used: dict[tuple[str, str, str], tuple[float | None, float | None]] = {}
+    usage: dict[tuple[ContainerKey, Resource], Usage] = {}
     for number in range(containers):
         workload = Workload(f"team-{number % 40}-production", "Deployment", f"checkout-service-{number}")
         key = ContainerKey(workload, "application")
