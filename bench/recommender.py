@@ -64,7 +64,9 @@ def remember(known: Recommendations, at: float, base: np.ndarray, spread: np.ran
         off = NormalDist().inv_cdf((draw + 0.5) / DRAWS)
         history.cpu.add(rows, base * np.exp(0.3 * off), weights, then)
         history.memory.add(rows, base * 1e9 * np.exp(0.1 * off), weights / 20, then)
-    places = np.array([known.members.place("ns", f"w{row // 2}-0", ("app", "proxy")[row % 2]) for row in rows])
+    places = np.array(
+        [known.members.instances.place("ns", f"w{row // 2}-0", ("app", "proxy")[row % 2]) for row in rows]
+    )
     history.add(places, then, base, base * 1e9 * np.exp(0.25), at - 60.0)  # the running day's peak
     history.first_sample_at[rows] = at - 48 * 3600
     history.samples[rows] = 2880

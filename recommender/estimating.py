@@ -133,7 +133,7 @@ class Estimating:
             keys,
             rows,
             [steps[key] for key in keys],
-            self._members.limits()[rows, 0],
+            self._members.instances.limits()[rows, 0],
             np.stack((raw.cpu.target[rows], raw.memory.target[rows])),
             self._history.oom_floor[rows],
             speaking.kills_elsewhere(rows),

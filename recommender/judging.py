@@ -146,7 +146,7 @@ class Judgement:
     def lost_now(self, now: float) -> Ints:
         """What `lost` is now."""
         size = self._history.size
-        live_since = self._members.live_since()[:, np.newaxis]
+        live_since = self._members.instances.live_since()[:, np.newaxis]
         with np.errstate(invalid="ignore"):
             is_lost = now - np.fmax(self._history.heard_at[:size], live_since) > self._settings.metrics_lost_seconds
         found: Ints = (is_lost & ~np.isnan(live_since)) @ np.array([1, 2])

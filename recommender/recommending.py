@@ -261,10 +261,10 @@ class Recommendations:
 
     def learn(self, samples: list[UsageSample], now: float) -> None:
         """Count what was used."""
-        self.members.let_go(now - _LATE_SECONDS)
+        self.members.instances.let_go(now - _LATE_SECONDS)
         if samples:
             self.clocks = skewed_nodes(samples, now, lambda one: self.members.node(one.namespace, one.pod))
-        place = self.members.place
+        place = self.members.instances.place
         places = np.array([place(one.namespace, one.pod, one.container) for one in samples], dtype=np.int64)
         known = np.flatnonzero(places >= 0)
         self.counts.unclaimed += len(samples) - len(known)
@@ -286,7 +286,7 @@ class Recommendations:
                 self.counts.implausible += int(is_too_large.sum())
                 dropping.count(Dropped.IMPLAUSIBLE, rows[is_too_large])
                 values[is_too_large] = nan
-        limits = self.members.limits()[rows]
+        limits = self.members.instances.limits()[rows]
         self.history.followers.take(rows, amounts, limits[:, 1])
         is_new = self.history.is_new(places[picked], stamps)
         dropping.count(Dropped.DUPLICATE, rows[~is_new])
@@ -372,7 +372,7 @@ class Recommendations:
             if (key := self.history.key(row)) is not None:
                 self._mark(self._by_workload.get(key.workload, ()))
         self.judgement.estimates = found = self.estimating.estimates(now)
-        moved = self._published.moved(found, self.members.requests())
+        moved = self._published.moved(found, self.members.instances.requests())
         is_confident = found.confidence >= self._settings.enough_confidence
         lost = self.judgement.lost_now(now)
         size = self.history.size

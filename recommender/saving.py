@@ -107,7 +107,7 @@ class Saving:
         is_saved = np.isfinite(saved_until)
         is_urgent = np.zeros(size, dtype=bool)
         if (estimates := self._known.estimating.raw) is not None:
-            is_urgent = is_saved & self._recommends.moved(estimates, self._known.members.requests())
+            is_urgent = is_saved & self._recommends.moved(estimates, self._known.members.instances.requests())
         is_urgent[[row for key in self._due if (row := history.row(key)) is not None]] = True
         # Each row has its time in an interval, so that they are spread over one.
         interval = self._settings.checkpoint_interval_seconds

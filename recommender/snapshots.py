@@ -56,7 +56,7 @@ def take_down(known: Recommendations, nodes: dict[str, Node], now: float) -> Fac
         known.history.all_rows(),
         known.history.confidence(),
         known.history.all_before(),
-        known.members.all_places(),
+        known.members.instances.all_places(),
         known.history.used(),
         deepcopy(known.recent),
     )

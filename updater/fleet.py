@@ -14,6 +14,7 @@ from elastipod.eligible import GROUP_KIND, group_of
 from elastipod.kube.disruptions import DisruptionLimit
 from elastipod.limitmodes import LimitModes, limit_modes
 from elastipod.limits import LimitRange, Quota
+from elastipod.members import Members
 from elastipod.nodeclass import node_class
 from elastipod.optout import opted_out
 from elastipod.owners import Owned
@@ -21,7 +22,6 @@ from elastipod.pods import Node, OwnerReference, Pod, Workload
 from elastipod.policy import Ceiling, effective_policy
 from updater.facts import Facts
 from updater.ledger import Ledger
-from updater.members import Members
 from updater.shape import FREE, PROPORTIONAL, Bounds, container_bounds
 from updater.sizes import ASKED_ANNOTATION, Advice, BadSize, Size, Sizes, stated_sizes
 
@@ -154,7 +154,8 @@ class Fleet:
 
     def replicas(self, workload: Workload) -> int | None:
         """How many pods the workload's controller wants, where it says."""
-        return self._members.replicas(workload)
+        owned = self._members.controller(workload)
+        return None if owned is None else owned.replicas
 
     def template(self, pod: Pod) -> Sizes:
         """The sizes that the pod's own controller gives its pods; empty where that is not known."""
@@ -295,9 +296,8 @@ class Fleet:
     def _group_anew(self, namespace: str) -> None:
         """A policy that is a target came, changed or is gone, or is a target no more."""
         policies = self._policies.get(namespace, {}).values()
-        self.dirty |= self._members.group(
-            namespace, tuple(one for one in policies if self._members.is_claimed(group_of(one)))
-        )
+        claimed = tuple(one for one in policies if self._members.is_claimed(group_of(one)))
+        self.dirty |= self._members.group({namespace: claimed})
 
 
 def _put(into: dict[str, dict[str, T]], key: str, value: T | None) -> str:

@@ -63,7 +63,7 @@ def test_a_pod_belongs_to_its_topmost_owner_in_any_order(members: Membership, or
             members.set_owned(None, DEPLOYMENT if step == "d" else REPLICA_SET)
     assert members.workload("ns/web-a") == WEB
     assert members.exists(WEB)
-    assert members.place("ns", "web-a", "app") >= 0
+    assert members.instances.place("ns", "web-a", "app") >= 0
 
 
 def test_sidecars_are_sized_and_init_containers_are_not_r76(members: Membership) -> None:
@@ -71,8 +71,8 @@ def test_sidecars_are_sized_and_init_containers_are_not_r76(members: Membership)
     members.set_owned(None, REPLICA_SET)
     members.set_pod("ns/web-a", pod())
     assert sorted(members.containers(WEB)) == ["app", "proxy"]
-    assert members.place("ns", "web-a", "proxy") >= 0
-    assert members.place("ns", "web-a", "migrate") == -1
+    assert members.instances.place("ns", "web-a", "proxy") >= 0
+    assert members.instances.place("ns", "web-a", "migrate") == -1
 
 
 def test_a_pod_keeps_its_workload_when_its_replica_set_goes_first(members: Membership) -> None:
@@ -124,7 +124,7 @@ def test_a_pod_below_a_custom_owner_is_sized_as_whichever_is_claimed_r42(
 ) -> None:
     operated.claim(claimed)
     assert operated.workload("ns/web-a") == claimed
-    assert operated.place("ns", "web-a", "app") >= 0
+    assert operated.instances.place("ns", "web-a", "app") >= 0
 
 
 def test_of_two_owners_that_are_claimed_the_highest_counts_r42(operated: Membership) -> None:
@@ -134,10 +134,10 @@ def test_of_two_owners_that_are_claimed_the_highest_counts_r42(operated: Members
     assert operated.pods(WEB) == []
     operated.unclaim(CUSTOM)
     assert operated.workload("ns/web-a") == WEB
-    assert operated.place("ns", "web-a", "app") >= 0
+    assert operated.instances.place("ns", "web-a", "app") >= 0
     operated.unclaim(WEB)
     assert operated.workload("ns/web-a") == CUSTOM
-    assert operated.place("ns", "web-a", "app") == -1
+    assert operated.instances.place("ns", "web-a", "app") == -1
 
 
 @pytest.mark.parametrize("order", ["dprc", "cprd", "pcrd", "crdp"])
@@ -177,10 +177,10 @@ def test_a_pod_of_the_same_name_is_another_pod(members: Membership) -> None:
     members.claim(WEB)
     members.set_owned(None, REPLICA_SET)
     members.set_pod("ns/web-a", pod(uid="one"))
-    before = members.place("ns", "web-a", "app")
+    before = members.instances.place("ns", "web-a", "app")
     members.set_pod("ns/web-b", pod("web-b", uid="other"))
     members.set_pod("ns/web-a", pod(uid="two"))
-    assert members.place("ns", "web-a", "app") >= 0
+    assert members.instances.place("ns", "web-a", "app") >= 0
     assert before >= 0
     assert len(members.pods(WEB)) == 2
 
@@ -191,12 +191,12 @@ def test_the_least_and_most_that_living_pods_ask_are_known(members: Membership) 
     for name, cpu, phase in (("a", 100, "Running"), ("b", 300, "Running"), ("c", 900, "Succeeded")):
         members.set_pod(f"ns/{name}", pod(name, uid=name, cpu=cpu, phase=phase))
     row = 0
-    assert members.requests()[row].tolist() == [0.1, 0.3, 1000.0, 1000.0]
-    assert members.live_since()[row] == 5.0
+    assert members.instances.requests()[row].tolist() == [0.1, 0.3, 1000.0, 1000.0]
+    assert members.instances.live_since()[row] == 5.0
     for name in ("a", "b"):
         members.set_pod(f"ns/{name}", None)
-    assert np.isnan(members.requests()[row]).all()
-    assert math.isnan(members.live_since()[row])
+    assert np.isnan(members.instances.requests()[row]).all()
+    assert math.isnan(members.instances.live_since()[row])
 
 
 def recommendations() -> Recommendations:
@@ -241,10 +241,16 @@ def test_endless_rollouts_leave_nothing_behind_r72() -> None:
     assert len(known.members.pods(WEB)) == 1
 
 
+def owners_remembered(known: Recommendations) -> tuple[int, int]:
+    """How many owners, and how many that name them."""
+    members = known.members._members
+    return len(members._owned), sum(len(those) for those in (*members._heirs.values(), *members._children.values()))
+
+
 @pytest.mark.parametrize("pod_goes_first", [True, False])
 def test_replica_sets_that_are_gone_are_forgotten_with_their_last_pod_r72(*, pod_goes_first: bool) -> None:
     known = recommendations()
-    before = (len(known.members._owned), sum(len(heirs) for heirs in known.members._heirs.values()))
+    before = owners_remembered(known)
     for number in range(50):
         uid = f"rs-{number}"
         made = owned("ReplicaSet", uid, uid, OwnerReference("Deployment", "web", "d"))
@@ -255,4 +261,4 @@ def test_replica_sets_that_are_gone_are_forgotten_with_their_last_pod_r72(*, pod
             known.members.set_pod(f"ns/{uid}", None)
         known.members.set_owned(made, None)
         known.members.set_pod(f"ns/{uid}", None)
-    assert (len(known.members._owned), sum(len(heirs) for heirs in known.members._heirs.values())) == before
+    assert owners_remembered(known) == before

@@ -13,7 +13,6 @@ from recommender.history import History
 from recommender.membership import Membership
 from recommender.settings import RecommenderSettings
 from updater.fleet import Fleet
-from updater.members import Members
 from updater.sizes import Advice
 
 KAFKA = OwnerReference("Kafka", "k", "kafka", "kafka.example/v1")
@@ -175,20 +174,6 @@ def test_a_pod_is_found_when_its_owners_become_known_later_and_kept_when_they_go
     assert fleet.claim("ns/web-a")[0] == advice()
     fleet.put_pod("ns/web-a", pod("web-a", uid="another"))
     assert fleet.claim("ns/web-a")[0] == advice()
-
-
-def test_owners_that_are_gone_are_forgotten_with_the_last_that_names_them_r72() -> None:
-    members = Members()
-    for uid in ("d", "r"):
-        members.put_owned(None, OWNERS[uid])
-    members.put_pod("ns/web-a", pod("web-a"))
-    members.put_pod("ns/web-b", pod("web-b"))
-    for uid in ("d", "r"):
-        members.put_owned(OWNERS[uid], None)
-    members.put_pod("ns/web-a", None)
-    assert [one.uid for one in members.owners(pod("web-b"))] == ["r", "d"]
-    members.put_pod("ns/web-b", None)
-    assert list(members.owners(pod("web-b"))) == []
 
 
 def test_bare_pods_are_one_workload_while_a_policy_that_is_a_target_selects_them_r43() -> None:

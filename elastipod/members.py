@@ -3,7 +3,7 @@
 Owns the indices, so that one change costs the pods it concerns. As what a pod is sized is elastipod/eligible.py's rule.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from elastipod.api import ElasticPolicy
@@ -17,19 +17,24 @@ _MOST_LEVELS: Final = 8
 
 
 class Members:
-    """Pods by workload and by owner. What changes answers with the keys of the pods that it concerns."""
+    """Pods by workload and by owner. What changes answers with the keys of the pods that it concerns.
 
-    def __init__(self) -> None:
+    `moved` is told of each known pod that left a workload for another: its key, and the workload it left.
+    """
+
+    def __init__(self, moved: Callable[[str, Workload], None] | None = None) -> None:
+        self._moved = moved
         self.pods: dict[str, Pod] = {}
         self._workloads: dict[str, Workload] = {}
         self._by_workload: dict[Workload, set[str]] = {}
         self._eligible = Eligible()
         self._claimed: set[Workload] = set()
         self._groups: dict[str, tuple[ElasticPolicy, ...]] = {}
-        """By namespace, the policies that make claimed groups."""
+        """By namespace, the policies whose groups a pod may be sized as."""
         self._owned: dict[str, Owned] = {}
-        self._gone: set[str] = set()
-        """Owners that are no more, and that still count for the pods that name them."""
+        """By UID. One that is no more still counts for the pods that name it."""
+        self._uids: dict[Workload, str] = {}
+        """Of the owners that exist, by what they are."""
         self._heirs: dict[str, set[str]] = {}
         """By an owner's UID: the keys of its pods."""
         self._children: dict[str, set[str]] = {}
@@ -56,14 +61,17 @@ class Members:
 
     def put_owned(self, old: Owned | None, new: Owned | None) -> set[str]:
         """An owner appeared, changed or is gone; the pods that belong elsewhere now, or whose annotations changed."""
-        if old is not None and old.uid in self._owned and (new is None or new.uid != old.uid):
-            self._gone.add(old.uid)
-            self._let_go(old.uid)
         if new is None:
+            if old is not None and self._uids.get(_what(old)) == old.uid:
+                del self._uids[_what(old)]
+                self._let_go(old.uid)
             return set()
         known = self._owned.get(new.uid)
         self._owned[new.uid] = new
-        self._gone.discard(new.uid)
+        before = self._uids.get(_what(new), new.uid)
+        self._uids[_what(new)] = new.uid
+        if before != new.uid:
+            self._let_go(before)
         is_moved = known is None or known.owner != new.owner
         if is_moved:
             if known is not None and known.owner is not None:
@@ -85,14 +93,18 @@ class Members:
             self._place_again(might_be)
         return self.keys(workload).union(might_be)
 
-    def group(self, namespace: str, policies: tuple[ElasticPolicy, ...]) -> set[str]:
-        """The policies of a namespace whose groups are claimed are these now; the pods of the namespace."""
-        if not policies and namespace not in self._groups:
+    def group(self, changed: Mapping[str, tuple[ElasticPolicy, ...]]) -> set[str]:
+        """The policies of these namespaces whose groups count are these now; the pods of the namespaces."""
+        changed = {
+            namespace: policies for namespace, policies in changed.items() if policies or namespace in self._groups
+        }
+        if not changed:
             return set()
-        self._groups[namespace] = policies
-        if not policies:
-            del self._groups[namespace]
-        found = {key for key, pod in self.pods.items() if pod.namespace == namespace}
+        for namespace, policies in changed.items():
+            self._groups[namespace] = policies
+            if not policies:
+                del self._groups[namespace]
+        found = {key for key, pod in self.pods.items() if pod.namespace in changed}
         self._place_again(found)
         return found
 
@@ -102,22 +114,38 @@ class Members:
         """The workload of a known pod."""
         return self._workloads.get(key)
 
+    def each(self) -> Iterator[tuple[Pod, Workload]]:
+        """Every known pod and its workload."""
+        return ((pod, self._workloads[key]) for key, pod in self.pods.items())
+
     def placed(self, key: str) -> tuple[Workload, tuple[Workload, ...]]:
         """The workload of a known pod, and what it might be sized as, where it has a choice."""
         return self._workloads[key], self._eligible.choices(key)
 
     def resolve(self, pod: Pod) -> tuple[Workload, tuple[Workload, ...]]:
         """The workload of a pod that may not exist yet, and what it might be sized as."""
-        choices = eligible(pod, self._owned, self._groups.get(pod.namespace, ()))
+        choices = eligible(pod, self._owned, self.policies(pod.namespace))
         return chosen(choices, self._claimed), choices
 
     def keys(self, workload: Workload) -> set[str]:
         """The keys of a workload's pods."""
         return self._by_workload.get(workload, set())
 
+    def might_be(self, workload: Workload) -> list[str]:
+        """The keys of the pods that might be sized as this workload, and as another."""
+        return self._eligible.pods(workload)
+
     def is_claimed(self, workload: Workload) -> bool:
         """Whether somebody speaks for a workload."""
         return workload in self._claimed
+
+    def policies(self, namespace: str) -> tuple[ElasticPolicy, ...]:
+        """The policies of a namespace whose groups count."""
+        return self._groups.get(namespace, ())
+
+    def controller(self, workload: Workload) -> Owned | None:
+        """The workload's own object, where it is known and there."""
+        return self._owned.get(self._uids.get(workload, ""))
 
     def owner(self, pod: Pod) -> Owned | None:
         """A pod's own controller, where it is known."""
@@ -140,27 +168,25 @@ class Members:
             reference = owned.owner
         return None if reference is None or reference.uid in self._owned else reference
 
-    def replicas(self, workload: Workload) -> int | None:
-        """How many pods the workload's controller wants, where it says."""
-        for uid, owned in self._owned.items():
-            is_it = (owned.namespace, owned.kind, owned.name) == (workload.namespace, workload.kind, workload.name)
-            if is_it and uid not in self._gone:
-                return owned.replicas
-        return None
-
     # How it is kept.
 
     def _place(self, key: str, pod: Pod | None) -> None:
         before = self._workloads.pop(key, None)
-        if before is not None:
-            _discard(self._by_workload, before, key)
         if pod is None:
+            if before is not None:
+                _discard(self._by_workload, before, key)
             self._eligible.set(key, ())
             return
         workload, choices = self.resolve(pod)
         self._workloads[key] = workload
-        self._by_workload.setdefault(workload, set()).add(key)
         self._eligible.set(key, choices)
+        if workload == before:
+            return
+        self._by_workload.setdefault(workload, set()).add(key)
+        if before is not None:
+            _discard(self._by_workload, before, key)
+            if self._moved is not None:
+                self._moved(key, before)
 
     def _place_again(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -181,13 +207,19 @@ class Members:
 
     def _let_go(self, uid: str) -> None:
         """Forget an owner that is no more, and then its own, as soon as nothing names it."""
-        while uid in self._gone and uid not in self._heirs and uid not in self._children:
-            self._gone.remove(uid)
-            owner = self._owned.pop(uid).owner
-            if owner is None:
+        while uid in self._owned and uid not in self._heirs and uid not in self._children:
+            gone = self._owned[uid]
+            if self._uids.get(_what(gone)) == uid:
                 return
-            _discard(self._children, owner.uid, uid)
-            uid = owner.uid
+            del self._owned[uid]
+            if gone.owner is None:
+                return
+            _discard(self._children, gone.owner.uid, uid)
+            uid = gone.owner.uid
+
+
+def _what(owned: Owned) -> Workload:
+    return Workload(owned.namespace, owned.kind, owned.name)
 
 
 def _discard(sets: dict[K, set[str]], key: K, value: str) -> None:
