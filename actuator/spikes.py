@@ -69,8 +69,8 @@ class SpikeGuard:
 
     __slots__ = (
         "_answer_by", "_asked", "_cache_told_at", "_deadline", "_kill_seconds", "_leap", "_left_to_node", "_limit",
-        "_look_at", "_nudge_at", "_rescues", "_since", "agreement", "ceiling_bytes", "deadline_seconds", "holds",
-        "phase", "reason", "rules",
+        "_look_at", "_needed", "_nudge_at", "_rescues", "_since", "agreement", "ceiling_bytes", "deadline_seconds",
+        "holds", "phase", "reason", "rules",
     )  # fmt: skip
 
     def __init__(
@@ -95,7 +95,7 @@ class SpikeGuard:
         self._rescues = Rescues(rules, spec_bytes if base_bytes is None else base_bytes, rescues)
         self._leap = Leap(rules, now)
         self._since = self._deadline = self._answer_by = self._nudge_at = 0.0
-        self._asked = 0
+        self._asked = self._needed = 0
         self._left_to_node = False
         self._limit: int | None = None
         self._kill_seconds = 0.0
@@ -159,7 +159,9 @@ class SpikeGuard:
         if self.holds and now >= self._deadline and self.phase in (Phase.NEEDY, Phase.ASKED):
             return again + self._let_go(self.reason or Reason.EXPIRED, now, reading.current_bytes - mark)
         if self.phase is Phase.ASKED:
-            if limit >= self._asked:
+            if limit >= self._needed:
+                # What was asked again meanwhile, a little higher, is left to the node.
+                self._asked = min(self._asked, limit)
                 return again + self._write(now)
             return again + self._unanswered(reading, mark, limit, now)
         return again + self._moved_hold(reading, mark) + self._at(reading, mark, limit, now)
@@ -235,7 +237,7 @@ class SpikeGuard:
 
     def _raise_by(self, memory_bytes: int, now: float) -> list[Instruction]:
         self._rescues.raised(now)
-        self._asked = max((self._limit or 0) + memory_bytes, self.agreement.written_bytes)
+        self._asked = self._needed = max((self._limit or 0) + memory_bytes, self.agreement.written_bytes)
         if not self.holds:
             self._leap.raised(now)
             return self._write(now)

@@ -2,7 +2,7 @@
 
 from actuator.spikerules import SpikeRules
 from actuator.spikes import SpikeGuard
-from actuator.spikewords import Accepted, AskApi, Granted, MemoryReading, Seen, Tell, WriteHigh, WriteLimit
+from actuator.spikewords import Accepted, AskApi, Granted, MemoryReading, Seen, Tell, WantRoom, WriteHigh, WriteLimit
 from elastipod.headroom import MIB
 from elastipod.reasons import Reason
 from tests.actuator.guards import LIMIT, reasons
@@ -58,3 +58,25 @@ def test_what_the_node_does_not_come_to_is_never_asked_above_the_ceiling() -> No
     one, asked = left_to_node(hold_seconds=30.0)
     one.ceiling_bytes = asked
     assert one.handle(FULL_FOR_NODE, 3.1) == []
+
+
+def test_what_the_node_put_in_force_is_done_though_more_was_asked_meanwhile() -> None:
+    """A node that takes longer for a raise than we wait to ask again was never done: 50 s behind a hold (measured)."""
+    one, asked = left_to_node(hold_seconds=30.0)
+    assert one.handle(FULL_FOR_NODE, 3.1) == [AskApi(asked + MIB)]
+    one.handle(Accepted(asked + MIB), 3.2)
+    done = one.handle(Seen(MemoryReading(LIMIT, asked, LIMIT * 4 // 5)), 4.0)
+    assert WriteLimit(asked) in done
+    assert reasons(done) == [Reason.RAISED]
+    # The rest of it is the node's, and nothing of ours is behind.
+    assert one.handle(Seen(MemoryReading(LIMIT, asked + MIB, (asked + MIB) * 4 // 5)), 5.0) == []
+
+
+def test_a_need_for_more_begins_anew_though_the_node_is_behind_what_was_asked_again() -> None:
+    one, asked = left_to_node(hold_seconds=30.0)
+    one.handle(FULL_FOR_NODE, 3.1)
+    one.handle(Accepted(asked + MIB), 3.2)
+    one.handle(Seen(MemoryReading(LIMIT, asked, LIMIT * 4 // 5)), 4.0)
+    assert any(isinstance(found, WantRoom) for found in one.handle(Seen(MemoryReading(asked, asked)), 4.1))
+    [more] = one.handle(Granted(128 * MIB), 4.1)
+    assert more == AskApi(asked + 128 * MIB)
