@@ -1,6 +1,6 @@
 """Samples that were not counted, by container and by why.
 
-Owns the numbers since the start, for whoever asks about one container. What is counted is recommending.py's matter.
+Owns the numbers since the start, for whoever asks about one container. What is counted is learning.py's matter.
 """
 
 from enum import StrEnum

@@ -49,7 +49,7 @@ class Numbers:
 
     def count(self, reading: UsageReading) -> None:
         """A run is over that began with this reading."""
-        counts, dropped = self._known.counts, self._known.history.dropped
+        counts, dropped = self._known.learning.counts, self._known.history.dropped
         self._bad_values += reading.bad_values
         self._bad_entries += reading.bad_entries
         for outcome, count in (

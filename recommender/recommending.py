@@ -1,12 +1,13 @@
 """From samples and kills to the VerticalPodAutoscalers whose status should be looked at.
 
-Owns learning for all claims at once, and which of them are to be looked at: arrays for every container, Python only for
-the claims that moved. What a status says is judging.py's matter. Reads and writes nothing.
+Owns which claims there are, and which of them are to be looked at: arrays for every container, Python only for the
+claims that moved. Which samples count is learning.py's matter, what a status says judging.py's. Reads and writes
+nothing.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,46 +15,26 @@ from msgspec import structs
 
 from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
-from elastipod.nodeclass import parted
 from elastipod.pods import ContainerKey, Node, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from recommender.capping import Hold
 from recommender.claims import Claim
-from recommender.classrows import ClassRows
-from recommender.clocks import skewed_nodes
-from recommender.dropping import Dropped, Dropping
 from recommender.estimating import Estimating
-from recommender.histogram import Floats, Ints
 from recommender.history import ContainerHistory, History
 from recommender.joining import filled, joined
 from recommender.judging import Judgement, Known
+from recommender.learning import Learning
 from recommender.membership import Membership
 from recommender.news import News
-from recommender.nodeclasses import NodeClasses
 from recommender.ranges import Capped, Resource
-from recommender.recent import RecentUsage
-from recommender.samples import LEEWAY, OomKill, UsageSample
+from recommender.samples import OomKill, UsageSample
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import HistoryRequest, Unknown
 from recommender.status import Published, says_the_same
 
-_LATE_SECONDS: Final = 300.0
-"""So long after a pod's end its last usage may be told."""
 _STALE_SECONDS: Final = 600.0
 """So much of the past is worth asking for."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What became of samples."""
-
-    counted: int = 0
-    unclaimed: int = 0
-    """Of pods that no VerticalPodAutoscaler of ours is for, or of containers that their pod does not have."""
-    duplicate: int = 0
-    implausible: int = 0
-    """Far more than the largest node has."""
 
 
 class Recommendations:
@@ -63,14 +44,15 @@ class Recommendations:
         self._settings = settings
         self.history = History(settings)
         self.members = Membership(self.history)
-        self.counts = Counts()
         self.estimating = Estimating(settings, self.history, self.members)
-        self.recent = RecentUsage()
-        self.dropping = Dropping()
-        self.node_classes = NodeClasses()
-        self.class_rows = ClassRows(self.history, self.members, self.node_classes)
+        self.learning = Learning(self.history, self.members, self.estimating)
         self.judgement = Judgement(
-            settings, self.history, self.members, self.estimating, self.node_classes, self.class_rows
+            settings,
+            self.history,
+            self.members,
+            self.estimating,
+            self.learning.node_classes,
+            self.learning.class_rows,
         )
         self._published = Published(settings)
         self._known: dict[str, Known] = {}
@@ -80,8 +62,6 @@ class Recommendations:
         self._rivals_of: dict[Workload, set[str]] = {}
         self.caps: dict[tuple[Resource, Reason], int] = {}
         """How many recommendations were cut, lifted or withheld, by why."""
-        self.clocks: dict[str, float] = {}
-        """Nodes whose clocks are off, and how far they are ahead."""
         self._was_confident = np.zeros(0, dtype=bool)
         self._dirty: set[str] = set()
         self._moved: set[str] = set()
@@ -131,8 +111,7 @@ class Recommendations:
 
     def set_nodes(self, nodes: Mapping[str, Node], largest: Resources) -> None:
         """The nodes are these now, and the most that one of them has."""
-        self.node_classes.set_nodes(nodes)
-        for workload in self.class_rows.resized():
+        for workload in self.learning.set_nodes(nodes):
             self._mark(self._by_workload.get(workload, ()))
         if largest != self.judgement.around.largest_node:
             self.judgement.around = replace(self.judgement.around, largest_node=largest)
@@ -261,75 +240,7 @@ class Recommendations:
 
     def learn(self, samples: list[UsageSample], now: float) -> None:
         """Count what was used."""
-        self.members.instances.let_go(now - _LATE_SECONDS)
-        if samples:
-            self.clocks = skewed_nodes(samples, now, lambda one: self.members.node(one.namespace, one.pod))
-        place = self.members.instances.place
-        places = np.array([place(one.namespace, one.pod, one.container) for one in samples], dtype=np.int64)
-        known = np.flatnonzero(places >= 0)
-        self.counts.unclaimed += len(samples) - len(known)
-        _, first = np.unique(places[known], return_index=True)
-        self.counts.duplicate += len(known) - len(first)
-        picked = known[np.sort(first)]
-        if len(picked) == 0:
-            return
-        nan = math.nan
-        stamps = np.array([one.measured_at for one in samples], dtype=np.float64)[picked]
-        cores = np.array([nan if one.cpu_cores is None else one.cpu_cores for one in samples], dtype=np.float64)[picked]
-        amounts = np.array(
-            [nan if one.memory_bytes is None else one.memory_bytes for one in samples], dtype=np.float64
-        )[picked]
-        node, rows, dropping = self.judgement.around.largest_node, self.history.rows_of(places[picked]), self.dropping
-        for values, most in ((cores, node.cpu / 1000), (amounts, float(node.memory))):
-            if most:
-                is_too_large = values > most * LEEWAY
-                self.counts.implausible += int(is_too_large.sum())
-                dropping.count(Dropped.IMPLAUSIBLE, rows[is_too_large])
-                values[is_too_large] = nan
-        limits = self.members.instances.limits()[rows]
-        self.history.followers.take(rows, amounts, limits[:, 1])
-        is_new = self.history.is_new(places[picked], stamps)
-        dropping.count(Dropped.DUPLICATE, rows[~is_new])
-        dropping.count(Dropped.BAD_VALUE, rows[is_new & ~(np.isfinite(cores) & np.isfinite(amounts))])
-        self.estimating.speaking.see(rows[is_new], cores[is_new], amounts[is_new], limits[is_new, 0])
-        self.recent.see(rows[is_new], cores[is_new], amounts[is_new], now)
-        followed = self.node_classes.among(rows)
-        nodes = [self.members.node(samples[at].namespace, samples[at].pod) for at in picked[followed].tolist()]
-        self.node_classes.see(rows[followed], nodes, np.column_stack((cores[followed], amounts[followed])), now)
-        jobs = self.estimating.jobs
-        for place in jobs.among(rows).tolist():
-            if is_new[place]:
-                told = samples[picked[place]]
-                pod = self.members.pod(told.namespace, told.pod)
-                container = pod.container(told.container) if pod else None
-                if pod is not None and container is not None:
-                    since = container.started_at or pod.created_at
-                    asked = float(container.requests.memory)
-                    jobs.see(int(rows[place]), told.pod, float(amounts[place]), asked, since, now)
-        self.counts.counted += len(self.history.add(places[picked], stamps, cores, amounts, now))
-        sized = self.class_rows.among(rows)
-        if len(sized):
-            at = sized[is_new[sized]]
-            told = [samples[one] for one in picked[at].tolist()]
-            self._learn_on_classes(told, rows[at], stamps[at], cores[at], amounts[at], limits[at, 0], now)
-
-    def _learn_on_classes(
-        self,
-        samples: list[UsageSample],
-        rows: Ints,
-        stamps: Floats,
-        cores: Floats,
-        amounts: Floats,
-        cpu_limits: Floats,
-        now: float,
-    ) -> None:
-        """Count new samples for the classes of their nodes too."""
-        places = self.class_rows.twins(samples, rows)
-        at = places >= 0
-        there = self.history.rows_of(places[at])
-        self.history.add(places[at], stamps[at], cores[at], amounts[at], now)
-        self.estimating.speaking.see(there, cores[at], amounts[at], cpu_limits[at])
-        self.recent.see(there, cores[at], amounts[at], now)
+        self.learning.learn(samples, self.judgement.around.largest_node, now)
 
     def learn_kill(self, kill: OomKill) -> bool:
         """Take an OOM kill as evidence; False where it says nothing new or is nobody's."""
@@ -337,14 +248,9 @@ class Recommendations:
         if not keys or not any(self._known[key].is_loaded for key in keys):
             return False
         policy = self._known[min(keys)].claim.policy(kill.container)
-        is_new = self.history.add_oom(kill, bump_ratio=policy.oom_bump_ratio, min_bump_bytes=policy.oom_min_bump_bytes)
+        is_new = self.learning.learn_kill(kill, policy)
         if is_new:
             self._mark(keys)
-            row = self.history.ensure_row(ContainerKey(kill.workload, kill.container))
-            self.estimating.see_kill(row, float(kill.limit_bytes))
-            there = self.class_rows.killed(kill)
-            if there is not None:
-                self.history.add_oom(there, bump_ratio=policy.oom_bump_ratio, min_bump_bytes=policy.oom_min_bump_bytes)
         return is_new
 
     # Deciding.
@@ -363,12 +269,8 @@ class Recommendations:
                 self.estimating.restate(known.claim.target, in_place=in_place)
                 is_sized = self.estimating.stated(known.claim.target).by_node_class
                 for name in self.history.containers(known.claim.target):
-                    one, (_, of) = ContainerKey(known.claim.target, name), parted(name)
-                    if not of:
-                        row = self.history.ensure_row(one)
-                        self.node_classes.know(row, one)
-                        self.class_rows.know(row, one, is_sized=is_sized)
-        for row in self.node_classes.turned(now):
+                    self.learning.know(ContainerKey(known.claim.target, name), is_sized=is_sized)
+        for row in self.learning.node_classes.turned(now):
             if (key := self.history.key(row)) is not None:
                 self._mark(self._by_workload.get(key.workload, ()))
         self.judgement.estimates = found = self.estimating.estimates(now)
@@ -403,13 +305,10 @@ class Recommendations:
             is_claimed = key.workload in self._by_workload
             if is_claimed and any(pod.container(key.container) for pod in self.members.pods(key.workload)):
                 continue
-            self.class_rows.forget(row)
+            self.learning.forget(row)
             self.history.forget(key)
             self._published.forget(row)
             self.estimating.let_go(row)
-            self.node_classes.forget(row)
-            self.recent.clear(row)
-            self.dropping.clear(row)
             self._mark(self._by_workload.get(key.workload, ()))
             gone.append(key)
         return gone
@@ -448,17 +347,17 @@ class Recommendations:
 
     def explain(self, workload: Workload, now: float) -> dict[str, Any]:
         """What is known and recommended for a workload, and by which way it came about."""
-        keys = self.claims_of(workload)
+        keys, clocks = self.claims_of(workload), self.learning.clocks
         claims = [self._known[key] for key in keys]
         return {
             "workload": str(workload),
             "autoscalers": keys,
-            "containers": self.judgement.explain(workload, claims, self.dropping, now),
+            "containers": self.judgement.explain(workload, claims, self.learning.dropping, now),
             "problems": [problem for known in claims for problem in known.claim.problems],
             "clocks": {
-                node: round(self.clocks[node])
+                node: round(clocks[node])
                 for node in sorted({pod.node_name for pod in self.members.pods(workload)})
-                if node in self.clocks
+                if node in clocks
             },
             "metrics": self.judgement.source_problem or "arriving",
             "past_usage": self.judgement.fetching_problem or "; ".join(self.judgement.past_lacks),

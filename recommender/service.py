@@ -292,11 +292,11 @@ class Recommender:
 
     def _tell_clocks(self) -> None:
         """Name each node whose clock is off, once."""
-        for node, ahead in self.recommendations.clocks.items():
+        for node, ahead in self.recommendations.learning.clocks.items():
             if node not in self._skewed:
                 log.warning(
                     "a node's clock is off; its samples count by when they arrive",
                     node=node,
                     ahead_seconds=round(ahead),
                 )
-        self._skewed = set(self.recommendations.clocks)
+        self._skewed = set(self.recommendations.learning.clocks)

@@ -58,7 +58,7 @@ def take_down(known: Recommendations, nodes: dict[str, Node], now: float) -> Fac
         known.history.all_before(),
         known.members.instances.all_places(),
         known.history.used(),
-        deepcopy(known.recent),
+        deepcopy(known.learning.recent),
     )
 
 

@@ -237,7 +237,7 @@ def test_pods_that_no_controller_outlasts_are_advised_as_the_group_a_policy_sele
     row = known.history.row(ContainerKey(group, "main"))
     assert row is not None
     assert known.history.samples[row] == 200
-    assert known.counts.unclaimed == 1
+    assert known.learning.counts.unclaimed == 1
     known.decide(START)
     status = known.status("ns/vpa-0", START)
     assert status.recommendation is not None

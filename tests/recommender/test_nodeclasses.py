@@ -63,7 +63,7 @@ def test_classes_that_are_gone_for_a_day_are_forgotten_and_so_is_a_container_r75
     row = known.history.row(ContainerKey(AGENT, "app"))
     assert row is not None
     known.decide(now)
-    assert known.node_classes.told(row) == {}
+    assert known.learning.node_classes.told(row) == {}
     for name in fleet.pods:
         known.members.set_pod(f"ns/{name}", None)
     known.expire(now + 30 * 86_400)

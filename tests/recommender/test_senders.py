@@ -134,7 +134,7 @@ async def test_the_last_minute_of_a_run_that_is_over_counts() -> None:
     async with World(usage_source="actuators") as world:
         await job_of_forty_seconds(world)
         await world.run(0.5, 700 * MI, pods=("genome-x",))
-        assert world.recommender.recommendations.counts.counted == 1
+        assert world.recommender.recommendations.learning.counts.counted == 1
         target = await world.target()
         assert int(target["memory"].removesuffix("k").removesuffix("Mi")) > 0
         assert "TooShortToSee" not in (await world.conditions()).values()
@@ -148,6 +148,6 @@ async def test_what_is_told_of_a_run_long_after_it_is_nobodys() -> None:
         world.usage.samples = [UsageSample("default", "genome-x", "app", 1.0, 0.5, 700 * MI)]
         world.clock.advance(60)
         await world.recommender.run_once()
-        counts = world.recommender.recommendations.counts
+        counts = world.recommender.recommendations.learning.counts
         assert (counts.counted, counts.unclaimed) == (0, 1)
         assert world.recommender.recommendations.history.open_instances == 0

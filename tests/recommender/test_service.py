@@ -145,14 +145,14 @@ async def test_a_limit_range_and_the_largest_node_cap_the_target() -> None:
 async def test_usage_above_the_largest_node_is_set_aside_f21() -> None:
     async with await started() as world:
         await world.run(cpu=200.0, memory=64 * GI)
-        assert world.recommender.recommendations.counts.implausible == 2
+        assert world.recommender.recommendations.learning.counts.implausible == 2
         assert (await world.conditions())["RecommendationProvided"] == "False NoRecommendation"
 
 
 async def test_usage_of_unknown_pods_and_containers_is_counted_and_left_out() -> None:
     async with await started() as world:
         await world.run(cpu=0.2, memory=200 * MI, pods=("web-a", "web-a", "stranger"))
-        counts = world.recommender.recommendations.counts
+        counts = world.recommender.recommendations.learning.counts
         assert (counts.counted, counts.duplicate, counts.unclaimed) == (1, 1, 1)
 
 
