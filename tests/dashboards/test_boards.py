@@ -59,6 +59,66 @@ def test_an_import_makes_no_second_copy_and_carries_no_number_of_a_database(boar
     assert found["schemaVersion"] == 39
 
 
+# Fields that the dashboard types of Grafana 11.6, 12.4 and 13.2 all have (package @grafana/schema), of those used here.
+# What a data source adds is its own: `expr`, `step` and the formats of an annotation, `definition` of a variable.
+FIELDS: dict[str, dict[str, type]] = {
+    "dashboard": {
+        "uid": str, "title": str, "description": str, "tags": list, "schemaVersion": int, "version": int, "time": dict,
+        "editable": bool, "graphTooltip": int, "timezone": str, "refresh": str, "annotations": dict, "links": list,
+        "templating": dict, "panels": list,
+    },
+    "panel": {
+        "id": int, "type": str, "title": str, "description": str, "datasource": dict, "gridPos": dict, "options": dict,
+        "fieldConfig": dict, "targets": list, "maxDataPoints": int, "transformations": list,
+    },
+    "row": {"id": int, "type": str, "title": str, "gridPos": dict, "collapsed": bool, "panels": list},
+    "place": {"x": int, "y": int, "w": int, "h": int},
+    "field": {"unit": str, "decimals": int, "custom": dict},
+    "timeseries field": {"fillOpacity": int, "lineWidth": int, "showPoints": str, "spanNulls": bool},
+    "timeseries": {"legend": dict, "tooltip": dict},
+    "stat": {"reduceOptions": dict, "colorMode": str, "graphMode": str, "textMode": str},
+    "table": {"showHeader": bool, "cellHeight": str},
+    "legend": {"displayMode": str, "placement": str, "showLegend": bool, "calcs": list},
+    "tooltip": {"mode": str, "sort": str},
+    "variable": {
+        "name": str, "label": str, "type": str, "datasource": dict, "query": object, "refresh": int, "sort": int,
+        "multi": bool, "includeAll": bool, "allValue": str, "current": dict, "definition": str,
+    },
+    "annotation": {
+        "name": str, "datasource": dict, "enable": bool, "iconColor": str, "expr": str, "titleFormat": str,
+        "textFormat": str, "step": str,
+    },
+    "link": {
+        "type": str, "title": str, "tags": list, "icon": str, "tooltip": str, "url": str, "asDropdown": bool,
+        "targetBlank": bool, "includeVars": bool, "keepTime": bool,
+    },
+}  # fmt: skip
+
+
+@each_board
+def test_every_field_is_one_that_grafana_11_to_13_know_and_of_its_type(board: Board) -> None:
+    def check(what: str, found: dict[str, Any]) -> None:
+        for name, value in found.items():
+            assert name in FIELDS[what], (what, name)
+            assert isinstance(value, FIELDS[what][name]), (what, name, value)
+
+    whole = dashboard(board)
+    check("dashboard", whole)
+    for kind, those in (("link", "links"), ("annotation", "annotations"), ("variable", "templating")):
+        for one in whole[those] if kind == "link" else whole[those]["list"]:
+            check(kind, one)
+    for panel in whole["panels"]:
+        kind = panel["type"]
+        check("place", panel["gridPos"])
+        check("row" if kind == "row" else "panel", panel)
+        if kind != "row":
+            check(kind, panel["options"])
+            check("field", panel["fieldConfig"]["defaults"])
+            check("timeseries field", panel["fieldConfig"]["defaults"].get("custom", {}))
+            for part in ("legend", "tooltip"):
+                check(part, panel["options"].get(part, {}))
+
+
 def test_uids_and_titles_are_of_one_board_each() -> None:
     found = [dashboard(board) for board in BOARDS]
     for name in ("uid", "title"):
