@@ -14,8 +14,9 @@ from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
 from recommender.checkpoints import to_checkpoint
 from recommender.histogram import Floats
-from recommender.history import History, InstanceKey
+from recommender.history import History
 from recommender.settings import RecommenderSettings
+from recommender.windows import InstanceKey
 
 _SECONDS: Final = 2 * 86_400.0
 _STEP_SECONDS: Final = 600.0

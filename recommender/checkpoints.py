@@ -32,10 +32,11 @@ from recommender.histogram import (
     HistogramState,
     buckets_from,
 )
-from recommender.history import ContainerHistory, MemoryWindow
+from recommender.history import ContainerHistory
 from recommender.jobrecords import JobRecord, UnusableRuns, read_record
 from recommender.oom import MOST_KILL_IDS, OomEvidence
 from recommender.settings import RecommenderSettings
+from recommender.windows import MemoryWindow
 
 HISTORY_ANNOTATION: Final = "elastipod.io/history"
 

@@ -15,10 +15,11 @@ from elastipod.nodeclass import on_class, parted
 from elastipod.pods import ContainerKey, Pod, Workload
 from elastipod.quantities import Resources
 from recommender.histogram import Ints
-from recommender.history import History, InstanceKey
+from recommender.history import History
 from recommender.membership import Membership
 from recommender.nodeclasses import NodeClasses
 from recommender.samples import OomKill, UsageSample
+from recommender.windows import InstanceKey
 
 MOST_CLASSES: Final = 16
 """Of one container: on nodes of more its one size holds."""

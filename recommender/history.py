@@ -1,7 +1,7 @@
 """What we remember of workloads' containers.
 
-Owns, for all containers at once: CPU usage and memory peaks as histograms, the running memory window of each container
-instance, what it used last, what a container requested first, how much history there is, and what OOM kills proved.
+Owns, for all containers at once: CPU usage and memory peaks as histograms, what a container requested first, how much
+history there is, and what OOM kills proved. What is known of each container in one pod is windows.py's matter.
 Recommends nothing and saves nothing.
 
 A *row* is a container of a workload (ContainerKey); an *instance* is that container in one pod.
@@ -30,23 +30,9 @@ from recommender.jobrecords import JobRecord
 from recommender.oom import OomEvidence, after_kill
 from recommender.samples import OomKill
 from recommender.settings import RecommenderSettings
+from recommender.windows import InstanceKey, MemoryWindow, Windows
 
 NO_EVIDENCE = OomEvidence()
-
-
-class InstanceKey(Struct, frozen=True, gc=False):
-    """A container in one pod."""
-
-    pod_uid: str
-    container: str
-
-
-class MemoryWindow(Struct, frozen=True, gc=False):
-    """The running memory interval of one instance."""
-
-    pod_uid: str
-    ends_at: float
-    peak_bytes: float
 
 
 class ContainerHistory(Struct, frozen=True):
@@ -100,16 +86,7 @@ class History:
         self.followers = Followers()
         self._oom: dict[int, OomEvidence] = {}
         self._before: dict[int, Resources] = {}
-        self._instances: dict[InstanceKey, int] = {}
-        self._free_instances: list[int] = []
-        self._instance_at: list[InstanceKey | None] = []
-        self._row_of: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._window_ends = np.zeros(0)
-        self._peaks = np.zeros(0)
-        self._stamps = np.zeros(0)
-        self._used = np.zeros((0, 3))
-        """The newest sample of each instance: when it came, cores, bytes."""
-        self._saved_windows: dict[int, dict[str, MemoryWindow]] = {}
+        self._windows = Windows()
         self.dropped = Dropped()
 
     @property
@@ -120,7 +97,7 @@ class History:
     @property
     def open_instances(self) -> int:
         """Containers in living pods that are followed."""
-        return len(self._instances)
+        return len(self._windows)
 
     def rows(self) -> list[tuple[ContainerKey, int]]:
         """Every container that is remembered, and its row."""
@@ -188,49 +165,23 @@ class History:
         self.memory_interval[row] = self._settings.memory_interval_seconds
         self._oom.pop(row, None)
         self._before.pop(row, None)
-        self._saved_windows.pop(row, None)
+        self._windows.clear(row)
 
     def ensure_instance(self, instance: InstanceKey, row: int) -> int:
         """The place of a container in a pod, new where it has none; a saved window of it is taken up again."""
-        place = self._instances.get(instance)
-        if place is not None:
-            self._row_of[place] = row
-            return place
-        place = self._free_instances.pop() if self._free_instances else len(self._instances)
-        self._instances[instance] = place
-        if place == len(self._instance_at):
-            self._instance_at.append(None)
-        self._instance_at[place] = instance
-        if place >= len(self._peaks):
-            more = max(place + 1, len(self._peaks) * 5 // 4 + 64) - len(self._peaks)
-            self._row_of = np.pad(self._row_of, (0, more))
-            self._window_ends = np.pad(self._window_ends, (0, more))
-            self._peaks = np.pad(self._peaks, (0, more))
-            self._stamps = np.pad(self._stamps, (0, more))
-            self._used = np.pad(self._used, ((0, more), (0, 0)))
-        self._row_of[place] = row
-        saved = self._saved_windows.get(row, {}).pop(instance.pod_uid, None)
-        self._window_ends[place] = saved.ends_at if saved else np.nan
-        self._peaks[place] = saved.peak_bytes if saved else np.nan
-        self._stamps[place] = np.nan
-        self._used[place] = np.nan
-        return place
+        return self._windows.ensure(instance, row)
 
     def rows_of(self, instances: Ints) -> Ints:
         """The rows of instances."""
-        found: Ints = self._row_of[instances]
-        return found
+        return self._windows.rows_of(instances)
 
     def forget_instance(self, instance: InstanceKey) -> None:
         """The pod is gone; what it showed stays in its row."""
-        place = self._instances.pop(instance, None)
-        if place is not None:
-            self._free_instances.append(place)
-            self._instance_at[place] = None
+        self._windows.forget(instance)
 
     def is_new(self, instances: Ints, stamps: Floats) -> NDArray[np.bool_]:
         """Whether samples with these stamps are not those that were counted last."""
-        return np.asarray(stamps != self._stamps[instances])
+        return self._windows.is_new(instances, stamps)
 
     def add(self, instances: Ints, stamps: Floats, cpu_cores: Floats, memory_bytes: Floats, now: float) -> Ints:
         """Count usage that arrived now, at most one sample per instance; NaN is "not told". The rows that were touched.
@@ -239,46 +190,27 @@ class History:
         """
         is_new = self.is_new(instances, stamps)
         self.dropped.duplicate += int(len(instances) - is_new.sum())
-        self._stamps[instances[is_new]] = stamps[is_new]
         has_cpu = is_new & np.isfinite(cpu_cores) & (cpu_cores >= 0)
         has_memory = is_new & np.isfinite(memory_bytes) & (memory_bytes >= 0)
         self.dropped.not_finite += int((is_new & ~has_cpu).sum() + (is_new & ~has_memory).sum())
-        self._used[instances[is_new]] = np.column_stack((np.full(len(stamps), now), cpu_cores, memory_bytes))[is_new]
-        rows = self._row_of[instances]
+        told = np.column_stack((np.full(len(stamps), now), cpu_cores, memory_bytes))
+        self._windows.see(instances[is_new], stamps[is_new], told[is_new])
+        rows = self.rows_of(instances)
         counted = rows[has_cpu]
         at = np.full(len(counted), now)
         self.cpu.add(counted, cpu_cores[has_cpu], np.full(len(counted), self._settings.cpu_sample_weight), at)
         np.add.at(self.samples, counted, 1)
-        self._add_memory(instances[has_memory], memory_bytes[has_memory], now)
+        intervals = self.memory_interval[rows[has_memory]]
+        self.memory.add(*self._windows.take(instances[has_memory], memory_bytes[has_memory], intervals, now))
         self.heard_at[counted, 0] = self.heard_at[rows[has_memory], 1] = now
         touched: Ints = rows[has_cpu | has_memory]
         self.first_sample_at[touched] = np.fmin(self.first_sample_at[touched], now)
         self.last_sample_at[touched] = np.fmax(self.last_sample_at[touched], now)
         return touched
 
-    def _add_memory(self, instances: Ints, memory_bytes: Floats, now: float) -> None:
-        rows = self._row_of[instances]
-        intervals = self.memory_interval[rows]
-        ends, peaks = self._window_ends[instances], self._peaks[instances]
-        opens = ~(now < ends)
-        # The next window follows on the last one, whole intervals later.
-        steps = np.floor((now - np.where(np.isnan(ends), now, ends)) / intervals) + 1
-        new_ends = np.where(opens, np.where(np.isnan(ends), now, ends) + steps * intervals, ends)
-        grows = ~opens & (memory_bytes > peaks)
-        takes_back = np.flatnonzero(grows)
-        counts = np.flatnonzero(opens | grows)
-        self.memory.add(
-            np.concatenate((rows[takes_back], rows[counts])),
-            np.concatenate((peaks[takes_back], memory_bytes[counts])),
-            np.concatenate((np.full(len(takes_back), -1.0), np.ones(len(counts)))),
-            np.concatenate((ends[takes_back], new_ends[counts])),
-        )
-        self._window_ends[instances[counts]] = new_ends[counts]
-        self._peaks[instances[counts]] = memory_bytes[counts]
-
     def used(self) -> Floats:
         """Per instance, its newest sample: when it came, cores, bytes; NaN where there is none."""
-        return self._used.copy()
+        return self._windows.used()
 
     def see_requests(self, row: int, requests: Resources) -> None:
         """A pod's container asks for this; the first time counts."""
@@ -293,8 +225,7 @@ class History:
         settings = self._settings
         row = self.ensure_row(ContainerKey(kill.workload, kill.container))
         before = self.oom(row)
-        place = self._instances.get(InstanceKey(kill.pod_uid, kill.container))
-        peak = 0.0 if place is None or np.isnan(self._peaks[place]) else float(self._peaks[place])
+        peak = self._windows.peak(InstanceKey(kill.pod_uid, kill.container))
         after = after_kill(
             before,
             kill.kill_id,
@@ -331,7 +262,7 @@ class History:
 
     def settle(self) -> None:
         """Let go of saved windows that no living instance has taken up."""
-        self._saved_windows.clear()
+        self._windows.settle()
 
     def heard_between(self, row: int) -> tuple[float, float]:
         """The times of the first and the last sample of a container; NaN where there is none."""
@@ -349,18 +280,7 @@ class History:
 
     def export_many(self, rows: Iterable[int]) -> dict[int, ContainerHistory]:
         """Several at once, with one look at the instances."""
-        windows: dict[int, list[MemoryWindow]] = {row: list(self._saved_windows.get(row, {}).values()) for row in rows}
-        for instance, place in self._instances_of(list(windows)):
-            if not np.isnan(self._peaks[place]):
-                windows[int(self._row_of[place])].append(
-                    MemoryWindow(instance.pod_uid, float(self._window_ends[place]), float(self._peaks[place]))
-                )
-        return {row: self._export(row, of_row) for row, of_row in windows.items()}
-
-    def _instances_of(self, rows: list[int]) -> list[tuple[InstanceKey, int]]:
-        """The living instances of rows, and their places."""
-        places = np.flatnonzero(np.isin(self._row_of[: len(self._instance_at)], rows))
-        return [(one, place) for place in places.tolist() if (one := self._instance_at[place]) is not None]
+        return {row: self._export(row, windows) for row, windows in self._windows.of_rows(rows).items()}
 
     def _export(self, row: int, windows: list[MemoryWindow]) -> ContainerHistory:
         first, last = float(self.first_sample_at[row]), float(self.last_sample_at[row])
@@ -382,11 +302,7 @@ class History:
 
     def restore_many(self, saved: Mapping[ContainerKey, ContainerHistory]) -> None:
         """The same of several, with one look at the instances."""
-        rows = [self._restore(key, one) for key, one in saved.items()]
-        for instance, place in self._instances_of(rows):
-            window = self._saved_windows[int(self._row_of[place])].pop(instance.pod_uid, None)
-            self._window_ends[place] = window.ends_at if window else np.nan
-            self._peaks[place] = window.peak_bytes if window else np.nan
+        self._windows.restore({self._restore(key, one): one.windows for key, one in saved.items()})
 
     def _restore(self, key: ContainerKey, saved: ContainerHistory) -> int:
         row = self.ensure_row(key)
@@ -403,7 +319,6 @@ class History:
         self.followers.restore(row, saved.steps)
         self._oom[row] = saved.oom
         self.oom_floor[row] = saved.oom.floor_bytes
-        self._saved_windows[row] = {window.pod_uid: window for window in saved.windows}
         return row
 
     def confidence(self) -> Floats:

@@ -11,7 +11,8 @@ import numpy as np
 from elastipod.api import BOOST_ANNOTATION
 from elastipod.pods import Container, ContainerKey, Pod, Workload
 from recommender.histogram import Floats
-from recommender.history import History, InstanceKey
+from recommender.history import History
+from recommender.windows import InstanceKey
 
 
 class Instances:

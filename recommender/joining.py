@@ -10,8 +10,9 @@ import numpy as np
 from msgspec import structs
 
 from recommender.histogram import MEMORY_FIRST_BUCKET, HistogramState, buckets_from
-from recommender.history import ContainerHistory, MemoryWindow
+from recommender.history import ContainerHistory
 from recommender.oom import MOST_KILL_IDS, OomEvidence
+from recommender.windows import MemoryWindow
 
 _ROUNDING: Final = 1e-6
 

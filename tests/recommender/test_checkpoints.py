@@ -25,10 +25,11 @@ from recommender.checkpoints import (
 )
 from recommender.claims import Claim
 from recommender.histogram import MEMORY_FIRST_BUCKET, buckets_from
-from recommender.history import ContainerHistory, History, InstanceKey
+from recommender.history import ContainerHistory, History
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill, UsageSample
 from recommender.settings import RecommenderSettings
+from recommender.windows import InstanceKey
 
 MI = 1024**2
 SETTINGS = RecommenderSettings()

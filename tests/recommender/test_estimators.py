@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from elastipod.pods import ContainerKey, Workload
 from recommender.estimators.histogram import Estimates, bounded, estimate
-from recommender.history import History, InstanceKey
+from recommender.history import History
 from recommender.settings import RecommenderSettings
+from recommender.windows import InstanceKey
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 KEY = ContainerKey(Workload("ns", "Deployment", "web"), "app")

@@ -6,11 +6,12 @@ from typing import Any
 from elastipod.api import AutoscalerStatus
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources, parse_memory
-from recommender.history import ContainerHistory, MemoryWindow
+from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.past import Fetched, HistoryRequest
 from recommender.steps import UseInSteps
+from recommender.windows import MemoryWindow
 from tests.recommender.past import history_of
 from tests.recommender.world import MI, World
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from elastipod.pods import ContainerKey, Workload
 from recommender.estimators.histogram import estimate
-from recommender.history import History, InstanceKey
+from recommender.history import History
 from recommender.oom import OomEvidence, after_kill
 from recommender.samples import OomKill
 from recommender.settings import RecommenderSettings
+from recommender.windows import InstanceKey
 
 MI, GI = 1024**2, 1024**3
 HOUR, DAY = 3600.0, 86_400.0

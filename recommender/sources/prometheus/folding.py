@@ -19,10 +19,11 @@ from recommender.histogram import (
     Ints,
     buckets_from,
 )
-from recommender.history import ContainerHistory, MemoryWindow
+from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
 from recommender.sources.prometheus.grid import Amounts, Wanted
 from recommender.sources.prometheus.planning import Span
+from recommender.windows import MemoryWindow
 
 _BLOCK: Final = 65_536
 """So many amounts are counted together: as many as stay at hand while they are."""

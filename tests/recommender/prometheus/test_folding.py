@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from elastipod.pods import ContainerKey, Workload
 from recommender.histogram import HistogramState
-from recommender.history import ContainerHistory, History, InstanceKey
+from recommender.history import ContainerHistory, History
 from recommender.joining import filled
 from recommender.settings import RecommenderSettings
 from recommender.sources.past import Unknown
@@ -18,6 +18,7 @@ from recommender.sources.prometheus.folding import Fold
 from recommender.sources.prometheus.grid import MOST_BYTES, MOST_CORES, Amounts, Grid, Instance, Wanted
 from recommender.sources.prometheus.planning import Span
 from recommender.sources.prometheus.queries import Names
+from recommender.windows import InstanceKey
 from tests.recommender.prometheus.loopback import compact
 
 KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
