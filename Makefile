@@ -52,8 +52,9 @@ pictures: setup ## the boards drawn into docs/pictures, in four minutes (needs P
 	@$(BIN)/python -m tests.dashboards.pictures docs/pictures
 
 vm: setup ## the spike tests and a real node in virtual machines with cgroup v2 (needs qemu; the node also root)
-	@$(BIN)/python -m pytest -m vm tests $(ARGS)
-	@$(BIN)/python -m pytest -m vmcluster tests $(ARGS)
+	@$(BIN)/python -m pytest -m vm tests/node $(ARGS)
+	@$(BIN)/python -m pytest -m vmcluster tests/kubernetes $(ARGS)
+	@ELASTIPOD_CGROUP_DRIVER=cgroupfs $(BIN)/python -m pytest -m "vmcluster and drivers" tests/kubernetes $(ARGS)
 
 cluster: setup ## tests in a real cluster with a node on this machine (needs root and `make kubernetes`)
 	@$(BIN)/python -m pytest -m cluster tests/kubernetes/proofs $(ARGS)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests.browser import why_no_browser
 from tests.kubernetes.apiserver import why_no_apiserver
 from tests.kubernetes.cluster import why_no_cluster
-from tests.kubernetes.vm import why_no_vm_cluster
+from tests.kubernetes.vm import VmCluster, why_no_vm_cluster
 from tests.recommender.prometheus.server import why_no_prometheus
 
 # A machine that is busy with something else fails no test; and a run for CI repeats.
@@ -43,6 +43,8 @@ class Level:
     """Nothing where this machine allows it, else what is in the way."""
     target: str = ""
     """The make target it is for, where it takes too long or can not run beside others."""
+    folder: str = ""
+    """The one below tests/ that they all lie in, where the target looks there only."""
 
     def reason(self, asked: set[str]) -> str:
         """Why its tests do not run, or nothing."""
@@ -70,8 +72,14 @@ LEVELS = (
     Level("browser", "real browser", why_no_browser),
     Level("apiserver", "real Kubernetes API server", why_no_apiserver),
     Level("cluster", "real Kubernetes cluster with a node on this machine", why_no_cluster, target="cluster"),
-    Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm"),
-    Level("vmcluster", "real Kubernetes cluster with a node on cgroup v2 in a VM", why_no_vm_cluster, target="vm"),
+    Level("vm", "cgroup v2 in a VM", why_no_vm, target="vm", folder="node"),
+    Level(
+        "vmcluster",
+        f"real Kubernetes cluster with a node on cgroup v2 in a VM, cgroups made by {VmCluster.driver}",
+        why_no_vm_cluster,
+        target="vm",
+        folder="kubernetes",
+    ),
 )
 
 
@@ -89,10 +97,16 @@ def _asked(config: pytest.Config) -> set[str]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for level in LEVELS:
-        if reason := level.reason(_asked(config)):
-            for item in items:
-                if item.get_closest_marker(level.name):
-                    item.add_marker(pytest.mark.skip(reason=f"{level.name}: {reason}"))
+        reason = level.reason(_asked(config))
+        for item in items:
+            if not item.get_closest_marker(level.name):
+                continue
+            if level.folder and level.folder not in item.path.parts:
+                raise pytest.UsageError(
+                    f"{item.nodeid} is never run: `make {level.target}` looks in tests/{level.folder}"
+                )
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=f"{level.name}: {reason}"))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

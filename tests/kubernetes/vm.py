@@ -91,8 +91,8 @@ def why_no_vm_cluster() -> str:
 class VmCluster(Cluster):
     """As the cluster in namespaces, with another node: slower by its emulated processors."""
 
-    driver = Driver(os.environ.get("ELASTIPOD_CGROUP_DRIVER", Driver.CGROUPFS))
-    """Of kubelet and containerd; with systemd's, systemd is process 1."""
+    driver = Driver(os.environ.get("ELASTIPOD_CGROUP_DRIVER", Driver.SYSTEMD))
+    """Of kubelet and containerd. With systemd's, as most nodes have it, systemd is process 1."""
     node_process = "machine"
     longest_seconds = 300.0
     _argv: list[str]
@@ -163,6 +163,11 @@ class VmCluster(Cluster):
         if code != "0":
             raise StartFailed(f"{command} on the node ended with {code}; {before}")
         return before
+
+    def killed_for_memory(self, container_id: str) -> bool:
+        """Whether the kernel did that. The runtime may miss it, and the pod's status too: systemd removes the dead
+        container's cgroup, and with it the count, at once."""
+        return container_id.rpartition("/")[2] in self.in_node("dmesg | grep oom_memcg= || true")
 
     def _handed(self, folder: Path) -> Path:
         """What the machine boots from: its modules, and the files that are this cluster's alone."""

@@ -24,18 +24,23 @@ def quiet(vm_cluster: VmCluster) -> VmCluster:
 
 
 @pytest.fixture(scope="session")
-def alone(quiet: VmCluster) -> Outcome:
-    """What becomes of such a pod without elastipod."""
+def alone(quiet: VmCluster) -> tuple[Outcome, bool]:
+    """What becomes of such a pod without elastipod, and whether the kernel killed it for its memory."""
     with leaps(quiet, "alone") as [one]:
         one.begin()
-        return one.outcome()
+        return one.outcome(), quiet.killed_for_memory(one.began["status"]["containerStatuses"][0]["containerID"])
 
 
 @pytest.fixture(scope="session")
-def release(quiet: VmCluster, alone: Outcome) -> NodeRelease:
-    """Installed once that was seen."""
-    installed = NodeRelease(quiet)
-    installed.install()
+def installed(quiet: VmCluster, alone: tuple[Outcome, bool]) -> NodeRelease:
+    """What is installed, or will be, once that was seen."""
+    return NodeRelease(quiet)
+
+
+@pytest.fixture
+def release(installed: NodeRelease) -> NodeRelease:
+    """With the defaults."""
+    installed.have()
     return installed
 
 

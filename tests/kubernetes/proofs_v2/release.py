@@ -22,6 +22,16 @@ class NodeRelease(Elastipod):
     """As the whole release. Pods are paused where they say so, so that tests of the bare node can go on beside it."""
 
     cluster: VmCluster
+    _installed_with: dict[str, Any] | None = None
+
+    def have(self, **settings: Any) -> None:
+        """Installed with these settings beside the defaults of these tests, whatever was before."""
+        if self._installed_with != settings:
+            self.install(**settings)
+
+    def uninstall(self) -> None:
+        self._installed_with = None
+        self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout", "110s")
 
     def install(self, **settings: Any) -> None:
         """With these settings, once its image is there; again with others, until the new one is at work."""
@@ -43,6 +53,7 @@ class NodeRelease(Elastipod):
             "--values", "-", stdin=json.dumps(values),
         )  # fmt: skip
         self.wait_ready()
+        self._installed_with = settings
 
     def wait_ready(self) -> None:
         wait_for(partial(self.cluster.calls.get, DAEMON_SET), self.cluster.longest_seconds, "the actuator is ready",

@@ -3,8 +3,6 @@
 Huge pages leave a kubelet little time, so that the cgroup goes first there where it is late.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.kubernetes.processes import wait_for
@@ -15,12 +13,11 @@ from tests.kubernetes.proofs_v2.release import NodeRelease
 pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
 
 
-@pytest.fixture(scope="module")
-def patient(release: NodeRelease) -> Iterator[NodeRelease]:
+@pytest.fixture
+def patient(installed: NodeRelease) -> NodeRelease:
     """With a gap and a deadline that leave a kubelet all the time it may take, so that nobody else raises."""
-    release.install(nodeRaises=True, holdSeconds=60, gapFraction=0.2)
-    yield release
-    release.install()
+    installed.have(nodeRaises=True, holdSeconds=60, gapFraction=0.2)
+    return installed
 
 
 @pytest.mark.parametrize("pages", ["always", "madvise"])

@@ -11,6 +11,7 @@ from tests.kubernetes.proofs_v2.release import NodeRelease
 pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
 
 
+@pytest.mark.drivers
 def test_while_the_api_server_is_away_the_cgroup_goes_first_and_the_spec_follows(
     release: NodeRelease, tell: Tell
 ) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.kubernetes.processes import wait_for
-from tests.kubernetes.proofs.installation import NAMESPACE, RELEASE
 from tests.kubernetes.proofs_v2.leaping import leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 
@@ -16,10 +15,7 @@ def test_a_release_that_goes_leaves_nothing_held_and_pods_as_they_run(release: N
     with leaps(release.cluster, "staying") as [one]:
         release.wait_protected(["staying"])
         wait_for(lambda: one.group().high_bytes, 60, "it is held below its limit", lambda found: found is not None)
-        release.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", "--timeout", "110s")
-        try:
-            assert one.group().high_bytes is None
-            found = release.cluster.calls.get(one.path)["status"]["containerStatuses"][0]
-            assert found["containerID"] == one.began["status"]["containerStatuses"][0]["containerID"]
-        finally:
-            release.install()
+        release.uninstall()
+        assert one.group().high_bytes is None
+        found = release.cluster.calls.get(one.path)["status"]["containerStatuses"][0]
+        assert found["containerID"] == one.began["status"]["containerStatuses"][0]["containerID"]

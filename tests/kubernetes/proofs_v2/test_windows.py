@@ -5,12 +5,12 @@ The kubelet writes all of a container's sizes for each, as they stood when it be
 
 import pytest
 
-from tests.kubernetes.proofs_v2.leaping import Leap, Tell, leaps
+from tests.kubernetes.proofs_v2.leaping import SPIKES, Leap, Tell, leaps
 from tests.kubernetes.proofs_v2.release import NodeRelease
 
-pytestmark = [pytest.mark.vmcluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.vmcluster, pytest.mark.drivers, pytest.mark.timeout(1200)]
 
-TIMES = 5
+TIMES = min(SPIKES, 5)
 
 
 def resize(release: NodeRelease, one: Leap, **resources: dict[str, str]) -> None:
