@@ -9,6 +9,7 @@ import pytest
 from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.errors import NotServed
 from elastipod.kube.resources import AUTOSCALERS, ELASTIC_POLICIES, JOBS
+from elastipod.optout import EXCLUDED_ANNOTATION, SIZING_ANNOTATION
 from elastipod.owners import Owned
 from elastipod.pods import OwnerReference
 from tests import build
@@ -113,6 +114,18 @@ async def test_a_bare_pod_gets_the_target_of_the_group_that_a_policy_makes_r43(w
     pod = new_pod(labels={"pool": "ci"})
     assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "250m"
     assert "patch" not in await world.ask(new_pod(labels={"pool": "other"}))
+
+
+async def test_a_new_pod_that_opts_out_keeps_its_templates_size_and_one_that_does_not_gets_its_target_r45(
+    world: World,
+) -> None:
+    await world.autoscaler()
+    owner = await world.deployment()
+    for key, word in ((SIZING_ANNOTATION, "Off"), (EXCLUDED_ANNOTATION, "app")):
+        assert "patch" not in await world.ask(new_pod(owner, annotations={key: word}))
+    for key, word in ((SIZING_ANNOTATION, "Auto"), (EXCLUDED_ANNOTATION, "proxy")):
+        pod = new_pod(owner, annotations={key: word})
+        assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "250m"
 
 
 async def test_a_new_pod_has_no_limit_where_a_policy_wants_none(world: World) -> None:
