@@ -28,11 +28,14 @@ MOST_UNSERVED = 0.01
 
 Rows = Sequence[dict[str, Any]]
 
-INTRODUCTION = f"""# What is saved against sizing for the peak
+INTRODUCTION = """# What is saved against sizing for the peak
 
 Written by `make savings`, which plays recorded jobs and services at their peak size, by VPA's rule, and by elastipod.
 Nothing here is edited by hand; the same traces give the same figures. The claim that is tested: elastipod needs 50 to
-60 % less than sizing for the peak.
+60 % less than sizing for the peak. Where that holds and where it does not comes first, then how it was played.
+"""
+
+METHOD = f"""## How it was played
 
 * **sized for the peak**: the most that the series, or any run of the job, ever used, known beforehand and without a
   margin, for request and limit. Nobody who sizes by hand knows so much, and most add a margin, so this is the least
@@ -69,7 +72,7 @@ Nothing here is edited by hand; the same traces give the same figures. The claim
 def page(facts: dict[str, Any]) -> str:
     """The whole page."""
     services, jobs, left_out = facts["services"], facts["jobs"], facts["left_out"]
-    parts = [INTRODUCTION, _claim(services, jobs), _services(services), _jobs(jobs)]
+    parts = [INTRODUCTION, _claim(services, jobs), METHOD, _services(services), _jobs(jobs)]
     if left_out:
         parts.append(f"Not played, as the folder does not hold them: {', '.join(left_out)}.\n")
     return "\n".join(parts)
