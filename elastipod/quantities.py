@@ -129,7 +129,7 @@ def _units(text: str, unit_nano: int) -> int:
     return _known_units(text, unit_nano) if len(text) <= _MAX_TEXT else _ceil_divide(parse_nano(text), unit_nano)
 
 
-@lru_cache(maxsize=131_072)
+@lru_cache(maxsize=16_384)
 def _known_units(text: str, unit_nano: int) -> int:
     return _ceil_divide(parse_nano(text), unit_nano)
 

@@ -82,12 +82,18 @@ class HttpConnection(RestConnection):
             raise
 
     async def _open(self) -> Socket:
-        """A socket at whose other end the server is. Raises OSError, TimeoutError among them."""
-        async with asyncio.timeout(CONNECT_SECONDS):
-            if self._proxy is None:
-                return await self._connected(self._server)
-            to_proxy = await self._connected(self._proxy)
-            return to_proxy if self._server.scheme == "http" else await self._through(to_proxy, self._proxy)
+        """A socket at whose other end the server is. Raises OSError."""
+        first = self._proxy or self._server
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                socket = await self._connected(first)
+                if self._proxy is None or self._server.scheme == "http":
+                    return socket
+                return await self._through(socket, self._proxy)
+        except TimeoutError:
+            raise ConnectionError(
+                f"no connection by {first.hostname}:{_port(first)} in {CONNECT_SECONDS:g} s"
+            ) from None
 
     async def _connected(self, to: SplitResult) -> Socket:
         loop = asyncio.get_running_loop()

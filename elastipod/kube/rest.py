@@ -215,7 +215,8 @@ class RestConnection(ABC):
 
 
 def _unreachable(request: Request, error: Exception) -> Unreachable:
-    return Unreachable(f"{request.method} {request.path}: {str(error) or type(error).__name__}")
+    why = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+    return Unreachable(f"{request.method} {request.path}: {why}")
 
 
 async def _pieces(answer: Answer) -> AsyncGenerator[bytes, None]:

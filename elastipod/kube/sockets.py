@@ -69,7 +69,7 @@ class Socket(asyncio.Protocol):
         return piece
 
     def drop(self) -> None:
-        self._end(BrokenOff("the socket was let go of"))
+        self._end(BrokenOff("nothing more was waited for"))
         self._transport.abort()
 
     async def _news(self) -> None:
