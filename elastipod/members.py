@@ -51,10 +51,11 @@ class Members:
             del self.pods[key]
         owner, had = pod and pod.owner, old and old.owner
         if owner != had:
+            if had is not None:
+                _discard(self._heirs, had.uid, key)
             if owner is not None:
                 self._heirs.setdefault(owner.uid, set()).add(key)
             if had is not None:
-                _discard(self._heirs, had.uid, key)
                 self._let_go(had.uid)
         if pod is None or old is None or owner != had or (pod.namespace in self._groups and pod.labels != old.labels):
             self._place(key, pod)
@@ -74,10 +75,13 @@ class Members:
             self._let_go(before)
         is_moved = known is None or known.owner != new.owner
         if is_moved:
-            if known is not None and known.owner is not None:
-                _discard(self._children, known.owner.uid, new.uid)
+            had = known and known.owner
+            if had is not None:
+                _discard(self._children, had.uid, new.uid)
             if new.owner is not None:
                 self._children.setdefault(new.owner.uid, set()).add(new.uid)
+            if had is not None:
+                self._let_go(had.uid)
         elif known is not None and known.annotations == new.annotations:
             return set()
         found = self._below(new.uid)

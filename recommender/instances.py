@@ -74,8 +74,8 @@ class Instances:
             self.drop(pod)
 
     def measure(self, workload: Workload, pods: Iterable[Pod]) -> None:
-        """Take down what the living ones of a workload's pods ask, may use and since when they run."""
-        by_name: dict[str, list[tuple[Pod, Container]]] = {}
+        """Take down what the living ones of a workload's pods, of all of them, ask, may use and since when they run."""
+        by_name: dict[str, list[tuple[Pod, Container]]] = {name: [] for name in self._history.containers(workload)}
         for pod in pods:
             for container in pod.sized_containers:
                 by_name.setdefault(container.name, []).append((pod, container))

@@ -68,6 +68,7 @@ class Membership:
             self._last_run.pop(workload, None)
             for pod in self.pods(workload):
                 self.instances.drop(pod)
+            self.instances.measure(workload, ())
             self._take_in(self._members.claim(workload, is_claimed=False))
 
     # What is known.

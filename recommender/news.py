@@ -83,7 +83,8 @@ def _notes(facts: Facts, old: dict[str, Condition], new: dict[str, Condition]) -
     was, holds = old.get("RecommendationProvided"), new["RecommendationProvided"]
     known, told = _phrases(was), _phrases(holds)
     unusable = facts.unusable_history
-    if unusable and not set(unusable.split("; ")) <= known:
+    # Of many, the condition has room for some.
+    if unusable and set(unusable.split("; ")) & told - known:
         yield News(Reason.HISTORY_UNUSABLE, unusable)
     if holds.reason == Reason.TOO_SHORT_TO_SEE and (was is None or was.reason != holds.reason):
         yield News(Reason.TOO_SHORT_TO_SEE, holds.message, is_normal=True, about=holds.type)

@@ -12,6 +12,7 @@ from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
+from elastipod.owners import Owned
 from elastipod.pods import ContainerKey, Workload
 from elastipod.telemetry import Metrics, get_logger
 from recommender.accounting import Accounting
@@ -103,9 +104,12 @@ class Recommender:
             # The first runs come before the first lists; the watches wake us when there is something.
             return
         now = self._timeline.now()
-        await self._take_changes()
+        gone = await self._take_changes()
         loaded = await self._load(now)
         await self._take_pods(loaded, now)
+        # Later than the pods that name them: a Job may be over and taken away before we heard of its pod.
+        async for owned in in_turns(gone):
+            self.recommendations.members.set_owned(owned, None)
         if self._fetching is not None:
             await self._take_past(self._fetching, loaded, now)
         reading = await self._read_usage()
@@ -151,12 +155,13 @@ class Recommender:
 
     # One run, step by step.
 
-    async def _take_changes(self) -> None:
-        """Owners, claims, LimitRanges, quotas, horizontal autoscalers and nodes as they are now."""
+    async def _take_changes(self) -> list[Owned]:
+        """Owners, claims, LimitRanges, quotas, horizontal autoscalers and nodes as they are now; the owners gone."""
         known, watches = self.recommendations, self._watches
         owners, watches.owners = watches.owners, []
         async for old, new in in_turns(owners):
-            known.members.set_owned(old, new)
+            if new is not None:
+                known.members.set_owned(old, new)
         claims, watches.claims = watches.claims, {}
         urgent, watches.urgent = watches.urgent, set()
         async for key, claim in in_turns(claims.items()):
@@ -179,6 +184,7 @@ class Recommender:
         if watches.nodes_changed:
             watches.nodes_changed = False
             known.set_nodes(watches.nodes(), watches.largest_node())
+        return [old for old, new in owners if old is not None and new is None]
 
     async def _load(self, now: float) -> list[Claim]:
         """Look for saved histories of claims that are new to us; until that succeeds no advice for them."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from elastipod.kube.credentials import Credential, FixedCredential, PluginCredential, TokenFile, basic, is_token
 
@@ -141,8 +141,8 @@ def _from_files(paths: list[Path], context: str | None, *, must_exist: bool = Fa
     if tls is None and user is not None and _speaks_secrets(user) and urlsplit(server).hostname not in _LOOPBACK:
         raise AccessError(f"{cluster.where}.server is not https, and {user.where} would send a secret in the open")
     proxy = cluster.text("proxy-url")
-    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-        raise AccessError(f"{cluster.where}.proxy-url must be an http or https URL")
+    if proxy:
+        _parts(proxy, f"{cluster.where}.proxy-url")
     return Access(server, chosen.text("namespace"), tls, credential, cluster.text("tls-server-name"), proxy)
 
 
@@ -200,14 +200,20 @@ def _shown(paths: list[Path]) -> str:
     return ":".join(str(path) for path in paths)
 
 
-def _server(text: str, where: str) -> str:
+def _parts(text: str, where: str) -> SplitResult:
     try:
         parts = urlsplit(text)
         is_good = _is_host(parts.hostname or "") and parts.scheme in ("http", "https") and (parts.port or 1) > 0
     except ValueError:
         is_good = False
     if not is_good or not text.isprintable() or " " in text:
-        raise AccessError(f"{where} must be an http or https URL, not {text[:100]!r}")
+        shown = text.rpartition("@")[2]
+        raise AccessError(f"{where} must be an http or https URL, not {shown[:100]!r}")
+    return parts
+
+
+def _server(text: str, where: str) -> str:
+    parts = _parts(text, where)
     if parts.username is not None or parts.query or parts.fragment:
         raise AccessError(f"{where} must not carry a user, a query or a fragment")
     return text.rstrip("/")

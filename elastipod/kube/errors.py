@@ -16,6 +16,7 @@ KubeError
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -130,6 +131,8 @@ class _Status(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Status)
+_MOST_DIGITS: Final = 6
+"""Of seconds to wait: a server that says more says nothing."""
 _NO_SUCH_PATH = "the server could not find the requested resource"
 
 
@@ -153,7 +156,7 @@ def status_error(raw: RawStatus) -> StatusError:
     if status.details is not None:
         causes = tuple(StatusCause(cause.reason, cause.message, cause.field) for cause in status.details.causes)
         retry_after = status.details.retry_after_seconds
-    if raw.retry_after.isdigit():
+    if raw.retry_after.isascii() and raw.retry_after.isdigit() and len(raw.retry_after) <= _MOST_DIGITS:
         retry_after = float(raw.retry_after)
     code = status.code or raw.code
     kind = _BY_CODE.get(code, ServerError if code >= 500 else StatusError)

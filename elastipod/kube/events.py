@@ -10,12 +10,14 @@ import msgspec
 
 from elastipod.clock import Clock, to_rfc3339, to_rfc3339_micro
 from elastipod.kube.connection import Connection
+from elastipod.kube.errors import NotLeader
 from elastipod.kube.resources import EVENTS
 from elastipod.pods import Pod
 from elastipod.reasons import Reason
 
 _MOST_REMEMBERED: Final = 20_000
 _MOST_MESSAGE: Final = 1000
+"""Bytes."""
 _MOST_NAME: Final = 200
 
 
@@ -82,7 +84,12 @@ class EventWriter:
         unsaid = 0 if before is None else before.unsaid
         since = before.unsaid_since if before is not None and unsaid else now
         body = self._body(subject, reason, message, is_normal=is_normal, times=unsaid + 1, since=since, now=now)
-        await self._connection.create(EVENTS, subject.namespace, body)
+        try:
+            await self._connection.create(EVENTS, subject.namespace, body)
+        except NotLeader:
+            # Nothing was sent.
+            del self._said[place]
+            raise
         return True
 
     def forget(self, uid: str) -> None:
@@ -112,7 +119,7 @@ class EventWriter:
                 "type": "Normal" if is_normal else "Warning",
                 "reason": reason.value,
                 "action": self._action,
-                "message": message[:_MOST_MESSAGE],
+                "message": message.encode()[:_MOST_MESSAGE].decode(errors="ignore"),
                 "source": {"component": self._component, **({"host": self._host} if self._host else {})},
                 "reportingComponent": self._component,
                 "reportingInstance": self._host or self._component,

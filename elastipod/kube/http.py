@@ -17,6 +17,7 @@ from elastipod.kube.sockets import BrokenOff, Socket
 
 _IDLE_SECONDS: Final = 15.0
 """An older socket is not used again: what stands between may have forgotten it."""
+_MOST_ROUNDS: Final = 20
 _ALTERNATIVE_SECONDS: Final = 0.25
 """RFC 8305: how long one address of a host is tried alone."""
 
@@ -34,6 +35,7 @@ class HttpConnection(RestConnection):
             # RFC 9112, 3.2.2: a proxy is told the whole URL.
             self._prefix = f"http://{self._server.netloc}{self._prefix}"
             self._always |= _proxy_authorization(self._proxy)
+        self._sockets: set[Socket] = set()
         self._idle: list[Socket] = []
 
     async def send(self, request: Request, headers: dict[str, str]) -> "_Answer":
@@ -48,11 +50,14 @@ class HttpConnection(RestConnection):
         return await self._exchange(await self._open(), request, headers)
 
     async def close(self) -> None:
-        for kept in self._idle:
-            kept.drop()
         self._idle.clear()
-        # The transports end in the loop's next round.
-        await asyncio.sleep(0)
+        for socket in list(self._sockets):
+            socket.drop()
+        # The transports end in the loop's next rounds, those with TLS a few later.
+        for _ in range(_MOST_ROUNDS):
+            if not self._sockets:
+                return
+            await asyncio.sleep(0)
 
     def keep(self, socket: Socket) -> None:
         """An answer was read to its end."""
@@ -104,11 +109,11 @@ class HttpConnection(RestConnection):
             advice["happy_eyeballs_delay"] = _ALTERNATIVE_SECONDS
         try:
             _, socket = await loop.create_connection(
-                Socket,
+                self._socket,
                 to.hostname or "",
                 _port(to),
                 ssl=((is_server and self._access.tls) or True) if is_tls else None,
-                server_hostname=(is_server and self._access.server_name) or None,
+                server_hostname=(is_tls and is_server and self._access.server_name) or None,
                 **advice,
             )
         except OSError as error:
@@ -123,17 +128,23 @@ class HttpConnection(RestConnection):
             await to_proxy.ask(_head("CONNECT", authority, {"Host": authority} | _proxy_authorization(proxy)))
             if to_proxy.status != 200:
                 raise BrokenOff(f"the proxy {proxy.hostname} answered {to_proxy.status}")
-            socket = Socket()
+            socket = self._socket()
             tls = self._access.tls or ssl.create_default_context()
             transport = await asyncio.get_running_loop().start_tls(
                 to_proxy.transport, socket, tls, server_hostname=self._access.server_name or host
             )
-            assert transport is not None
+            if transport is None:
+                raise BrokenOff(f"the proxy {proxy.hostname} let go of the connection")
             socket.connection_made(transport)
-            return socket
         except BaseException:
             to_proxy.drop()
             raise
+        # The transport is the other's now.
+        self._sockets.discard(to_proxy)
+        return socket
+
+    def _socket(self) -> Socket:
+        return Socket(opened=self._sockets.add, lost=self._sockets.discard)
 
 
 class _Answer:
@@ -142,15 +153,20 @@ class _Answer:
         self.status, self.retry_after = socket.status, socket.retry_after
 
     async def read(self) -> bytes:
+        if self._is_closed:
+            # The socket may be another's by now.
+            raise BrokenOff("nothing more was waited for")
         return await self._socket.piece()
 
     def close(self) -> None:
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if self._socket.is_ready:
+        if not self._is_closed and self._socket.is_ready:
+            self._is_closed = True
             self._owner.keep(self._socket)
-        else:
+        self.drop()
+
+    def drop(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
             self._socket.drop()
 
 

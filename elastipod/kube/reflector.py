@@ -26,6 +26,8 @@ T = TypeVar("T")
 OnChange = Callable[[str, T | None, T | None], None]
 
 _BULK: Final = 5_000
+_MOST_TOLD_SECONDS: Final = 300.0
+"""A server that tells us to wait longer is asked again then."""
 
 
 class Reflector(Generic[T]):
@@ -98,7 +100,8 @@ class Reflector(Generic[T]):
                 failures = 1 if self._heard_at != before else failures + 1
                 delay = self._backoff.delay_seconds(failures, self._spread)
                 if isinstance(error, StatusError) and error.retry_after_seconds is not None:
-                    delay = error.retry_after_seconds * (1 + 0.1 * self._spread.random())
+                    told = min(error.retry_after_seconds, _MOST_TOLD_SECONDS)
+                    delay = max(delay, told * (1 + 0.1 * self._spread.random()))
                 log.warning(
                     "watch interrupted",
                     resource=self._resource.plural,

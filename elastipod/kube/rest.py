@@ -63,6 +63,10 @@ class Answer(Protocol):
         """No more will be read: the socket is kept where the body is at its end, and dropped otherwise."""
         ...
 
+    def drop(self) -> None:
+        """No more is to come, whoever reads: the socket is dropped."""
+        ...
+
 
 class RestConnection(ABC):
     """A Connection to a real API server."""
@@ -184,7 +188,7 @@ class RestConnection(ABC):
             async with asyncio.timeout_at(deadline):
                 answer = await self._good(request)
             # Whoever reads on is told then; a limit for each piece would cost as much as its reading.
-            end = loop.call_at(deadline, answer.close)
+            end = loop.call_at(deadline, answer.drop)
             try:
                 yield _pieces(answer)
             finally:

@@ -5,6 +5,7 @@ Owns the socket and where its answer stands; llhttp owns the protocol. One reque
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final, cast
 
 import httptools
@@ -19,7 +20,7 @@ class BrokenOff(ConnectionError):
 
 
 class Socket(asyncio.Protocol):
-    """A socket and the answer that comes on it."""
+    """A socket and the answer that comes on it; `opened` and `lost` are told of its beginning and its end."""
 
     status = 0
     retry_after = ""
@@ -28,7 +29,8 @@ class Socket(asyncio.Protocol):
     _transport: asyncio.Transport
     _parser: httptools.HttpResponseParser
 
-    def __init__(self) -> None:
+    def __init__(self, opened: "Callable[[Socket], None]", lost: "Callable[[Socket], None]") -> None:
+        self._opened, self._lost = opened, lost
         self.is_open = False
         self._has_head, self._is_whole = True, True
         self._has_length = False
@@ -36,7 +38,8 @@ class Socket(asyncio.Protocol):
         self._stays_open = True
         self._pieces: deque[bytes] = deque()
         self._waiting_bytes = self._head_bytes = 0
-        self._failure: Exception | None = None
+        self._failure = ""
+        """Why no more comes. Kept as a text: an error once raised holds all that it passed through."""
         self._reader: asyncio.Future[None] | None = None
 
     @property
@@ -69,19 +72,20 @@ class Socket(asyncio.Protocol):
         return piece
 
     def drop(self) -> None:
-        self._end(BrokenOff("nothing more was waited for"))
+        self._end("nothing more was waited for")
         self._transport.abort()
 
     async def _news(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        self._reader = asyncio.get_running_loop().create_future()
+        if self._failure:
+            raise BrokenOff(self._failure)
+        reader = self._reader = asyncio.get_running_loop().create_future()
         try:
-            await self._reader
+            await reader
         finally:
-            self._reader = None
+            if self._reader is reader:
+                self._reader = None
 
-    def _end(self, failure: Exception) -> None:
+    def _end(self, failure: str) -> None:
         self.is_open = False
         self._failure = self._failure or failure
         self._wake()
@@ -97,16 +101,17 @@ class Socket(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._parser = httptools.HttpResponseParser(self)
         self.is_open = True
+        self._opened(self)
 
     def data_received(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self._fail(BrokenOff(f"the answer is not HTTP: {error}"))
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(f"the answer is not HTTP as asked for: {error}")
         if not self._has_head:
             self._head_bytes += len(data)
             if self._head_bytes > _MOST_HEAD_BYTES:
-                self._fail(BrokenOff(f"the head of the answer is larger than {_MOST_HEAD_BYTES} bytes"))
+                self._fail(f"the head of the answer is larger than {_MOST_HEAD_BYTES} bytes")
         if self._waiting_bytes > _MOST_WAITING_BYTES and self.is_open:
             self._transport.pause_reading()
         self._wake()
@@ -114,9 +119,10 @@ class Socket(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self._has_head and not self._has_length and error is None:
             self._is_whole = True
-        self._end(error or BrokenOff("the server ended the connection before its answer"))
+        self._lost(self)
+        self._end(str(error) if error else "the server ended the connection before its answer")
 
-    def _fail(self, failure: Exception) -> None:
+    def _fail(self, failure: str) -> None:
         self._end(failure)
         self._transport.abort()
 

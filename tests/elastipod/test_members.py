@@ -1,5 +1,6 @@
 """Whose pod a pod is does not depend on the order in which all of it became known."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +110,25 @@ def test_owners_that_are_gone_are_forgotten_with_the_last_that_names_them_r72() 
     assert [one.uid for one in members.owners(PODS[1])] == ["r", "d"]
     members.put_pod("ns/web-b", None)
     assert list(members.owners(PODS[1])) == []
+
+
+def test_a_pods_owner_that_is_named_otherwise_is_still_its_owner() -> None:
+    members = Members()
+    for one in OWNERS:
+        members.put_owned(None, one)
+    members.put_pod("ns/web-a", PODS[0])
+    renamed = msgspec.structs.replace(REPLICA_SET, api_version="apps/v2")
+    members.put_pod("ns/web-a", msgspec.structs.replace(PODS[0], owner=renamed))
+    members.put_owned(BY_UID["r"], None)
+    told = msgspec.structs.replace(BY_UID["d"], annotations={"elastipod.io/sizing": "Off"})
+    assert members.put_owned(BY_UID["d"], told) == {"ns/web-a"}
+
+
+def test_an_owner_that_is_gone_and_let_go_of_is_forgotten_r72() -> None:
+    members = Members()
+    for one in OWNERS:
+        members.put_owned(None, one)
+    members.put_owned(BY_UID["d"], None)
+    members.put_owned(BY_UID["r"], msgspec.structs.replace(BY_UID["r"], owner=None))
+    members.put_pod("ns/web-a", PODS[0])
+    assert "d" not in members._owned

@@ -4,8 +4,11 @@ import json
 import random
 from typing import Any
 
+import pytest
+
 from elastipod.clock import ManualClock
 from elastipod.kube.calls import Call, InterceptedConnection, Verb
+from elastipod.kube.errors import NotLeader
 from elastipod.kube.events import EventWriter, Subject
 from elastipod.kube.resources import EVENTS, PODS
 from elastipod.kube.rows import decode_pod
@@ -73,3 +76,26 @@ async def test_an_event_names_its_pod_its_source_and_its_reason() -> None:
     assert body["involvedObject"]["uid"] == POD.uid
     assert body["source"] == {"component": "elastipod-x", "host": "n1"}
     assert (body["type"], body["reason"], len(body["message"])) == ("Warning", "NodeBudgetEmpty", 1000)
+
+
+async def test_what_was_not_sent_for_want_of_the_lead_may_be_said_again() -> None:
+    class Fenced(Written):
+        is_leader = False
+
+        async def handle(self, call: Call) -> bytes:
+            if not self.is_leader:
+                raise NotLeader("the lease is not ours")
+            return await super().handle(call)
+
+    to = Fenced()
+    writer = EventWriter(to, ManualClock(), "elastipod-x", every_seconds=3600)
+    with pytest.raises(NotLeader):
+        await writer.write(WEB, Reason.RAISED, "more", is_normal=True)
+    to.is_leader = True
+    assert await writer.write(WEB, Reason.RAISED, "more", is_normal=True)
+
+
+async def test_a_message_is_cut_to_what_the_api_takes_in_bytes() -> None:
+    to = Written()
+    await EventWriter(to, ManualClock(), "x", every_seconds=60).write(WEB, Reason.RAISED, "€" * 999, is_normal=True)
+    assert to.bodies[0]["message"] == "€" * 333

@@ -223,6 +223,13 @@ async def test_retry_after_is_honoured_and_does_not_list_again_f3() -> None:
     assert seen.server.calls == ["list", "watch5", "watch5"]
 
 
+@pytest.mark.parametrize("told", [0.0, 86_400.0])
+async def test_a_server_that_says_never_or_at_once_is_asked_with_patience_f3(told: float) -> None:
+    busy: Script = [TooManyRequests(429, "", "", retry_after_seconds=told)]
+    seen = await Observed([_page(5)], [busy] * 6).run()
+    assert 20 <= seen.clock.now() <= 6 * 330
+
+
 async def test_rubbish_in_a_page_costs_itself_only_and_what_was_known_of_it_stays_f9() -> None:
     odd = {**_pod("a", 6), "spec": {"containers": "none"}}
     nameless = {"metadata": {"name": 5}}

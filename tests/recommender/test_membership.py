@@ -262,3 +262,20 @@ def test_replica_sets_that_are_gone_are_forgotten_with_their_last_pod_r72(*, pod
         known.members.set_owned(made, None)
         known.members.set_pod(f"ns/{uid}", None)
     assert owners_remembered(known) == before
+
+
+def test_what_living_pods_ask_is_nothing_when_none_is_left() -> None:
+    known = recommendations()
+    row = known.history.row(ContainerKey(WEB, "app"))
+    assert not np.isnan(known.members.instances.live_since()[row])
+    known.members.set_pod("ns/web-a", None)
+    figures = known.members.instances
+    for found in (figures.live_since()[row], figures.requests()[row], figures.limits()[row]):
+        assert np.isnan(found).all()
+
+
+def test_a_workload_without_pods_lost_no_metrics() -> None:
+    known = recommendations()
+    known.members.set_pod("ns/web-a", None)
+    known.decide(1e9 + 3600)
+    assert "MetricsLost" not in {one.type for one in known.status("ns/vpa", 1e9 + 3600).conditions or ()}

@@ -59,6 +59,11 @@ def test_what_a_person_should_see_is_told_when_it_comes_to_be_so_and_not_while_i
     assert after(facts)[0].message
 
 
+def test_more_that_is_unusable_than_a_condition_holds_is_told_once() -> None:
+    many = "; ".join(f"checkpoint-{number}: {'status.version is odd ' * 4}" for number in range(40))
+    assert reasons(Facts(unusable_history=many), Facts(unusable_history=many)) == []
+
+
 @pytest.mark.parametrize(
     "facts",
     [

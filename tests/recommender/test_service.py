@@ -26,6 +26,18 @@ async def test_a_running_workload_gets_a_target_from_its_use() -> None:
         assert conditions == {"RecommendationProvided": "True", "LowConfidence": "LowConfidence"}
 
 
+async def test_an_owner_that_came_and_went_between_two_runs_led_to_its_pods_workload() -> None:
+    async with World() as world:
+        await world.autoscaler()
+        await world.run()
+        await world.pod("web-a", await world.deployment())
+        await world.settle()
+        await world.connection.delete(REPLICA_SETS, "default", "web-1")
+        for _ in range(3):
+            await world.run(cpu=0.2, memory=200 * MI)
+        assert await world.memory() >= 200 * MI
+
+
 async def test_a_restart_changes_no_target_and_writes_nothing_r09() -> None:
     async with await started(checkpoint_interval_seconds=60.0) as world:
         for step in range(30):

@@ -27,6 +27,8 @@ from elastipod.kube.errors import (
 )
 from elastipod.kube.http import HttpConnection
 from elastipod.kube.resources import NODES, PODS
+from elastipod.kube.rest import Request
+from elastipod.kube.sockets import BrokenOff
 from tests.kube.wire.rawserver import TLS, Answer, chunked, said, server_tls, serving, silence, then_cut
 
 
@@ -314,3 +316,45 @@ async def test_only_the_server_that_is_meant_is_spoken_to(
             with pytest.raises(Unreachable):
                 await connection.get(PODS, "a", "p")
     assert len(server.requests) == is_good
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+async def test_a_socket_that_may_be_anothers_is_read_no_more(*, is_dropped: bool) -> None:
+    async with serving(chunked(b"all of it")) as server, connected(Access(server.address)) as connection:
+        answer = await connection.send(Request("GET", "/x"), {})
+        assert await answer.read() == b"all of it"
+        if is_dropped:
+            # The time of a watch is over, and its reader has not heard of its end.
+            answer.drop()
+        else:
+            answer.close()
+        assert bool(connection._kept()) != is_dropped
+        with pytest.raises(BrokenOff):
+            await answer.read()
+
+
+@pytest.mark.parametrize("told", ["\u00b2", "9" * 400, "-1", "1.5", "soon"])
+async def test_a_time_to_wait_that_is_none_is_not_waited_for(told: str) -> None:
+    answer = said(b"", "429 Too Many Requests").replace(
+        b"\r\n\r\n", f"\r\nRetry-After: {told}\r\n\r\n".encode("latin-1")
+    )
+    async with serving(answer) as server, connected(Access(server.address)) as connection:
+        with pytest.raises(TooManyRequests) as refusal:
+            await connection.get(PODS, "a", "p")
+    assert refusal.value.retry_after_seconds is None
+
+
+async def test_a_name_for_tls_is_not_used_without_it() -> None:
+    async with serving(said(b"ok")) as server, connected(Access(server.address, server_name="x.example")) as connection:
+        assert await connection.get(PODS, "a", "p") == b"ok"
+
+
+async def test_nothing_is_left_open() -> None:
+    tls = ssl.create_default_context(cafile=str(TLS / "server.crt"))
+    async with serving(said(b"ok"), silence, tls=server_tls("server")) as server:
+        connection = HttpConnection(Access(server.address, tls=tls), ManualClock(), call_seconds=0.2)
+        await connection.get(PODS, "a", "p")
+        with pytest.raises(Unreachable):
+            await connection.get(PODS, "a", "p")
+        await connection.close()
+        assert not connection._sockets

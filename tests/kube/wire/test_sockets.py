@@ -28,7 +28,7 @@ class Wire(asyncio.Transport):
 
 
 def opened() -> tuple[Socket, Wire]:
-    socket, wire = Socket(), Wire()
+    socket, wire = Socket(lambda _: None, lambda _: None), Wire()
     socket.connection_made(wire)
     return socket, wire
 
@@ -97,3 +97,23 @@ async def test_a_server_that_ends_its_sockets_is_asked_on_another() -> None:
     socket, _ = await asked(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
     assert await socket.piece() == b"ok"
     assert not socket.is_ready
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"HTTP/2 200\r\n\r\n",
+    ],
+)
+async def test_what_is_no_answer_is_refused_as_one_that_is_broken_off(answer: bytes) -> None:
+    with pytest.raises(BrokenOff, match="not HTTP as asked for"):
+        await asked(answer)
+
+
+async def test_a_loss_that_is_no_error_of_the_system_is_told_as_one() -> None:
+    socket, _ = await asked(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+    socket.connection_lost(ValueError("from within the loop"))
+    with pytest.raises(BrokenOff, match="from within the loop"):
+        await socket.piece()
