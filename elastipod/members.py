@@ -69,8 +69,9 @@ class Members:
             return set()
         known = self._owned.get(new.uid)
         self._owned[new.uid] = new
-        before = self._uids.get(_what(new), new.uid)
-        self._uids[_what(new)] = new.uid
+        what = _what(new)
+        before = self._uids.get(what, new.uid)
+        self._uids[what] = new.uid
         if before != new.uid:
             self._let_go(before)
         is_moved = known is None or known.owner != new.owner

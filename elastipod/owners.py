@@ -39,6 +39,11 @@ class Owned(Struct, frozen=True, gc=False):
     generation: int = 0
     replicas: int | None = None
 
+    @property
+    def only_copies(self) -> bool:
+        """Whether what is stated on it is its owner's, as a Deployment's ReplicaSet has it."""
+        return self.kind == "ReplicaSet" and self.owner is not None
+
 
 def topmost_workload(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> Workload:
     """The highest controller that is known; a bare pod is its own workload.

@@ -114,7 +114,7 @@ class Membership:
         return self._members.policies(namespace)
 
     def controllers(self, workload: Workload) -> list[Owned]:
-        """What controls a workload's pods up to itself, nearest first. A ReplicaSet only copies its Deployment's."""
+        """What controls a workload's pods up to itself, nearest first."""
         if workload.kind == GROUP_KIND:
             return []
         pods = self.pods(workload) or [one for one in (self._last_run.get(workload),) if one is not None]
@@ -122,7 +122,7 @@ class Membership:
         own = self._members.controller(workload)
         if own is not None and own not in found:
             found.append(own)
-        return [one for one in found if one.kind != "ReplicaSet" or one.owner is None]
+        return [one for one in found if not one.only_copies]
 
     def exists(self, workload: Workload) -> bool:
         """Whether the workload's own object is there."""

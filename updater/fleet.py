@@ -78,9 +78,10 @@ class Fleet:
         if node is None:
             self.ledger.drop_node(name)
             return False
-        before = self.ledger.nodes.get(name)
-        if before is None or node_class(before) != node_class(node):
-            self.dirty |= self.pods.keys() & self.ledger.keys_on(name)
+        if self.needs_nodes:
+            before = self.ledger.nodes.get(name)
+            if before is None or node_class(before) != node_class(node):
+                self.dirty |= self.pods.keys() & self.ledger.keys_on(name)
         return self.ledger.put_node(node)
 
     def put_owned(self, old: Owned | None, new: Owned | None) -> None:
@@ -246,10 +247,10 @@ class Fleet:
     # How it is kept.
 
     def _annotations(self, pod: Pod) -> Iterable[dict[str, str]]:
-        """The pod's own, then its owners', nearest first. A ReplicaSet only copies its Deployment's."""
+        """The pod's own, then its owners', nearest first."""
         yield pod.annotations
         for owned in self._members.owners(pod):
-            if owned.kind != "ReplicaSet" or owned.owner is None:
+            if not owned.only_copies:
                 yield owned.annotations
 
     def _allowed(self, pod: Pod, advice: Advice | None) -> Advice | None:

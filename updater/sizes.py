@@ -89,13 +89,16 @@ class Advice(Struct, frozen=True, gc=False):
             return self
         if out.by:
             return msgspec.structs.replace(self, mode=UpdateMode.OFF)
-        sized, *on_classes = (
-            {name: one for name, one in found.items() if name not in out.containers}
-            for found in (self.containers, *self.by_class.values())
+
+        def left(found: Mapping[str, ContainerAdvice]) -> dict[str, ContainerAdvice]:
+            return {name: one for name, one in found.items() if name not in out.containers}
+
+        return msgspec.structs.replace(
+            self,
+            containers=left(self.containers),
+            boosts={**self.boosts, **dict.fromkeys(out.containers)},
+            by_class={key: left(found) for key, found in self.by_class.items()},
         )
-        boosts = {**self.boosts, **dict.fromkeys(out.containers)}
-        by_class = dict(zip(self.by_class, on_classes, strict=True))
-        return msgspec.structs.replace(self, containers=sized, boosts=boosts, by_class=by_class)
 
     def boost(self, container: str) -> Boost | None:
         """What a container gets while its pod starts."""

@@ -18,6 +18,7 @@ from elastipod.kube.sockets import BrokenOff, Socket
 _IDLE_SECONDS: Final = 15.0
 """An older socket is not used again: what stands between may have forgotten it."""
 _MOST_ROUNDS: Final = 20
+"""Of the loop, that sockets may take to end."""
 _ALTERNATIVE_SECONDS: Final = 0.25
 """RFC 8305: how long one address of a host is tried alone."""
 
