@@ -4,8 +4,8 @@ import os
 import random
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager
 
 import aiohttp
 import pytest
@@ -18,6 +18,7 @@ from tests.contract.real import Place, shared_server
 from tests.contract.servers import REMEMBERED, Server
 
 _stood: Counter[str] = Counter()
+_ending = ExitStack()
 
 
 def _bearer(token: str) -> dict[str, str]:
@@ -41,13 +42,16 @@ async def embedded() -> AsyncGenerator[Server, None]:
 
 
 @pytest.fixture(scope="session")
-def real_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """The real API server of this run."""
+def real_place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The real API server of this run; its end waits for all workers, so it is none of a test's time."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "contract"
     folder.mkdir(exist_ok=True)
-    with shared_server(folder) as place:
-        yield place
+    return _ending.enter_context(shared_server(folder))
+
+
+def pytest_sessionfinish() -> None:
+    _ending.close()
 
 
 @asynccontextmanager
