@@ -16,7 +16,6 @@ class MemoryReading:
     huge_bytes: int = 0
     """What of it lies in huge pages, near a mark (v2)."""
     tasks: int = 1
-    oom_kills: int = 0
 
     @property
     def needed_bytes(self) -> int:

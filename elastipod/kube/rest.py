@@ -25,6 +25,8 @@ _CALL_SECONDS: Final = 5.0
 _LIST_SECONDS: Final = 30.0
 _WATCH_GRACE_SECONDS: Final = 5.0
 _MOST_EVENT_BYTES: Final = 16 * 1024 * 1024
+_MOST_BODY_BYTES: Final = 256 * 1024 * 1024
+"""The metrics of a cluster come in one piece: 100,000 pods are 50 MB."""
 _MOST_FAILURE_BYTES: Final = 65_536
 _MOST_NAME: Final = 253
 _ALWAYS: Final = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "elastipod"}
@@ -170,9 +172,12 @@ class RestConnection(ABC):
             async with asyncio.timeout(seconds or self.call_seconds):
                 answer = await self._good(request)
                 try:
-                    pieces = []
+                    pieces, size = [], 0
                     while piece := await answer.read():
                         pieces.append(piece)
+                        size += len(piece)
+                        if size > _MOST_BODY_BYTES:
+                            raise Unreachable(f"{request.method} {request.path}: more than {_MOST_BODY_BYTES} bytes")
                 finally:
                     answer.close()
         except OSError as error:

@@ -358,3 +358,11 @@ async def test_nothing_is_left_open() -> None:
             await connection.get(PODS, "a", "p")
         await connection.close()
         assert not connection._sockets
+
+
+async def test_a_body_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("elastipod.kube.rest._MOST_BODY_BYTES", 1000)
+    async with serving(said(b"1" * 1001), said(b"2")) as server, connected(Access(server.address)) as connection:
+        with pytest.raises(Unreachable, match="more than 1000 bytes"):
+            await connection.get(NODES, None, "n")
+        assert await connection.get(NODES, None, "n") == b"2"
