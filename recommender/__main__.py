@@ -19,13 +19,13 @@ def _make(around: Surroundings[RecommenderSettings]) -> Recommender:
     past: HistorySource | None = None
     found: dict[str, UsageSource] = {"metrics": MetricsApiSource(connection, settings.namespace)}
     if settings.prometheus_url:
-        from recommender.sources.prometheus.access import access_of
         from recommender.sources.prometheus.client import PrometheusClient
         from recommender.sources.prometheus.history import PrometheusHistory
         from recommender.sources.prometheus.live import PrometheusSource
 
         def client() -> PrometheusClient:
-            return PrometheusClient(access_of(settings), clock, timeout_seconds=settings.prometheus_timeout_seconds)
+            access = settings.prometheus_access()
+            return PrometheusClient(access, clock, timeout_seconds=settings.prometheus_timeout_seconds)
 
         past = PrometheusHistory(client(), settings)
         if "prometheus" in settings.usage_sources:

@@ -2,7 +2,10 @@
 
 import math
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from recommender.sources.prometheus.access import PrometheusAccess
 
 _DAY = 86_400.0
 _SOURCES = ("metrics", "prometheus", "actuators")
@@ -165,9 +168,27 @@ class RecommenderSettings:
 
             load_prices(self.prices_file)
         if self.prometheus_url:
-            from recommender.sources.prometheus.access import access_of
+            self.prometheus_access()
 
-            access_of(self)
+    def prometheus_access(self) -> "PrometheusAccess":
+        """How Prometheus is reached. Raises ValueError that names the setting."""
+        from recommender.sources.prometheus.access import PrometheusAccess
+
+        try:
+            return PrometheusAccess(
+                url=self.prometheus_url,
+                username=self.prometheus_username,
+                password=self.prometheus_password,
+                token=self.prometheus_token,
+                token_file=self.prometheus_token_file,
+                ca_file=self.prometheus_ca_file,
+                cert_file=self.prometheus_cert_file,
+                key_file=self.prometheus_key_file,
+                headers=self.prometheus_headers,
+                proxy=self.prometheus_proxy,
+            )
+        except ValueError as error:
+            raise ValueError(f"prometheus_{error}") from None
 
     @property
     def usage_sources(self) -> tuple[str, ...]:

@@ -31,7 +31,6 @@ from recommender.ranges import Range
 from recommender.report.surveyed import NO_TEMPLATES
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
-from recommender.sources.prometheus.access import access_of
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.loading import Progress, Watch, no_progress, unwatched
 from recommender.sources.prometheus.survey import Cluster, survey
@@ -114,7 +113,7 @@ def look(asked: Asked, watch: Watch = unwatched) -> Looked:
         raise typer.BadParameter("a Prometheus does not know pods' labels: name the cluster too, by --context")
     clock = SystemClock()
     now = clock.now()
-    client = PrometheusClient(access_of(settings), clock, timeout_seconds=settings.prometheus_timeout_seconds)
+    client = PrometheusClient(settings.prometheus_access(), clock, timeout_seconds=settings.prometheus_timeout_seconds)
     try:
         with _progress() as progress:
             surveyed = survey(

@@ -6,14 +6,10 @@ it is replaced while we run.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import requests
 from requests.auth import AuthBase, HTTPBasicAuth
-
-if TYPE_CHECKING:
-    from recommender.settings import RecommenderSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +85,6 @@ def _is_address(url: str) -> bool:
         return where.scheme in ("http", "https") and bool(where.hostname) and where.port != 0
     except ValueError:
         return False
-
-
-def access_of(settings: "RecommenderSettings") -> PrometheusAccess:
-    """The access that the recommender's settings state. Raises ValueError that names the setting."""
-    try:
-        return PrometheusAccess(
-            url=settings.prometheus_url,
-            username=settings.prometheus_username,
-            password=settings.prometheus_password,
-            token=settings.prometheus_token,
-            token_file=settings.prometheus_token_file,
-            ca_file=settings.prometheus_ca_file,
-            cert_file=settings.prometheus_cert_file,
-            key_file=settings.prometheus_key_file,
-            headers=settings.prometheus_headers,
-            proxy=settings.prometheus_proxy,
-        )
-    except ValueError as error:
-        raise ValueError(f"prometheus_{error}") from None
 
 
 class _Credentials(AuthBase):

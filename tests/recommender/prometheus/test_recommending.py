@@ -13,7 +13,6 @@ from elastipod.telemetry import Metrics
 from recommender.__main__ import _make
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import MetricsApiSource
-from recommender.sources.prometheus.access import access_of
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.history import PrometheusHistory
 from recommender.sources.prometheus.live import PrometheusSource
@@ -44,7 +43,7 @@ def url() -> Iterator[str]:
 @pytest.mark.promserver
 async def test_at_the_start_the_past_is_known_also_of_pods_that_are_gone_r35(url: str) -> None:
     settings = RecommenderSettings(prometheus_url=url)
-    client = PrometheusClient(access_of(settings), SystemClock())
+    client = PrometheusClient(settings.prometheus_access(), SystemClock())
     world = World(past=PrometheusHistory(client, settings))
     world.clock.advance(NOW - world.clock.now())
     async with world:
@@ -72,7 +71,7 @@ async def test_at_the_start_the_past_is_known_also_of_pods_that_are_gone_r35(url
 async def test_live_usage_is_stamped_when_it_was_scraped(url: str) -> None:
     clock = ManualClock(float(NOW))
     settings = RecommenderSettings(prometheus_url=url, usage_source="prometheus")
-    client = PrometheusClient(access_of(settings), SystemClock())
+    client = PrometheusClient(settings.prometheus_access(), SystemClock())
     source = PrometheusSource(client, settings, clock)
     [sample] = (await source.read()).samples
     assert (sample.namespace, sample.pod, sample.container) == ("default", "web-a", "app")
@@ -105,7 +104,7 @@ def test_the_process_reads_from_where_its_settings_say(
 
 async def test_a_prometheus_that_does_not_answer_is_metrics_lost(free_port: int) -> None:
     settings = RecommenderSettings(prometheus_url=f"http://127.0.0.1:{free_port}", usage_source="prometheus")
-    client = PrometheusClient(access_of(settings), SystemClock())
+    client = PrometheusClient(settings.prometheus_access(), SystemClock())
     world = World()
     async with world:
         await world.node()
