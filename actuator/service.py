@@ -29,9 +29,10 @@ from elastipod.backoff import Backoff
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES, NODES, PODS
-from elastipod.kube.rows import decode_elastic_node, decode_node, decode_pod, decode_policy
+from elastipod.kube.rows import decode_elastic_node, decode_node, decode_policy
 from elastipod.minutes import PATH
 from elastipod.pods import Pod
 from elastipod.telemetry import Metrics, get_logger

@@ -19,9 +19,9 @@ import msgspec
 
 from bench.figures import Figures
 from elastipod.clock import SystemClock
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS
-from elastipod.kube.rows import decode_pod
 from tests import build
 
 GOAL_SECONDS = 6.0

@@ -16,8 +16,9 @@ import numpy as np
 from elastipod.api import resources
 from elastipod.cli.simulating import make_actuator, make_recommender, make_updater
 from elastipod.kube.listing import list_rows
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import AUTOSCALERS, CRON_JOBS, ELASTIC_POLICIES, JOBS, NAMESPACES, PODS, ResourceType
-from elastipod.kube.rows import decode_autoscaler, decode_pod
+from elastipod.kube.rows import decode_autoscaler
 from elastipod.localcluster.node.manifests import USAGE_MODEL
 from elastipod.localcluster.node.simulated import SimulatedRuntime
 from elastipod.localcluster.simulation.faults import FaultPlan

@@ -1,6 +1,6 @@
 """What we read of the cluster: pods, their containers, nodes, workloads.
 
-Owns the slim values that the parts decide on. How they are read from bytes is kube/rows.py's matter.
+Owns the slim values that the parts decide on. How they are read from bytes is kube/podrows.py's matter.
 """
 
 from enum import StrEnum

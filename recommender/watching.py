@@ -11,6 +11,7 @@ from elastipod.api import ElasticPolicy
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.disruptions import DisruptionLimit, decode_disruption_limit
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -29,14 +30,7 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import (
-    decode_limit_range,
-    decode_node,
-    decode_pod,
-    decode_policy,
-    decode_quota,
-    metadata_decoder,
-)
+from elastipod.kube.rows import decode_limit_range, decode_node, decode_policy, decode_quota, metadata_decoder
 from elastipod.limits import LimitRange, Quota
 from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload

@@ -15,6 +15,7 @@ from elastipod.clock import Clock
 from elastipod.eligible import target_of
 from elastipod.kube.connection import Connection
 from elastipod.kube.disruptions import DisruptionLimit, decode_disruption_limit
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import (
     AUTOSCALERS,
@@ -35,7 +36,6 @@ from elastipod.kube.rows import (
     decode_autoscaler,
     decode_limit_range,
     decode_node,
-    decode_pod,
     decode_policy,
     decode_quota,
     metadata_decoder,

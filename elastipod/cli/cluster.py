@@ -16,6 +16,7 @@ from elastipod.eligible import chosen, eligible, target_of
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Forbidden, NotFound
 from elastipod.kube.listing import list_rows
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import (
     AUTOSCALERS,
     CRON_JOBS,
@@ -30,14 +31,7 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import (
-    decode_autoscaler,
-    decode_elastic_node,
-    decode_node,
-    decode_pod,
-    decode_policy,
-    metadata_decoder,
-)
+from elastipod.kube.rows import decode_autoscaler, decode_elastic_node, decode_node, decode_policy, metadata_decoder
 from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
 

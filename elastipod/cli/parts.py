@@ -23,8 +23,8 @@ from elastipod.kube.decoding import Decoder
 from elastipod.kube.errors import KubeError, NotFound
 from elastipod.kube.leadership import ADDRESS_ANNOTATION, LACKS_ANNOTATION
 from elastipod.kube.listing import list_rows
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import LEASES, PODS
-from elastipod.kube.rows import decode_pod
 
 PART_LABEL: Final = "app.kubernetes.io/part-of=elastipod"
 _ANSWER_SECONDS: Final = 2.0

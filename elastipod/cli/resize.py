@@ -23,6 +23,7 @@ from elastipod.fit import node_room
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound
 from elastipod.kube.listing import list_rows
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -34,7 +35,7 @@ from elastipod.kube.resources import (
     STATEFUL_SETS,
     ResourceType,
 )
-from elastipod.kube.rows import decode_limit_range, decode_pod, decode_quota
+from elastipod.kube.rows import decode_limit_range, decode_quota
 from elastipod.pods import Pod
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, stated_memory
 from elastipod.reasons import Reason

@@ -1,6 +1,6 @@
 """The JSON shapes of what we read: only the fields we need, so that the rest is skipped while decoding.
 
-Owns nothing but field names. rows.py turns them into values.
+Owns nothing but field names. podrows.py and rows.py turn them into values.
 """
 
 import msgspec

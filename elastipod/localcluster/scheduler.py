@@ -14,9 +14,10 @@ from elastipod.clock import Clock, to_rfc3339
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.errors import Conflict, KubeError, NotFound
 from elastipod.kube.events import Subject
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import NODES, PODS
-from elastipod.kube.rows import decode_node, decode_pod
+from elastipod.kube.rows import decode_node
 from elastipod.localcluster.node.recorder import Recorder
 from elastipod.localcluster.room import Room
 from elastipod.localcluster.waking import wait_for_wake

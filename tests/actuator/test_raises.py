@@ -19,7 +19,7 @@ from actuator.telling import Numbers, Teller
 from elastipod.backoff import Backoff
 from elastipod.clock import ManualClock
 from elastipod.kube.errors import Forbidden
-from elastipod.kube.rows import decode_pod
+from elastipod.kube.podrows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store

@@ -6,7 +6,7 @@ from prometheus_client import generate_latest
 
 from actuator.spikewords import Tell
 from actuator.telling import Numbers
-from elastipod.kube.rows import decode_pod
+from elastipod.kube.podrows import decode_pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics
 from tests import build

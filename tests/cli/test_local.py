@@ -23,8 +23,8 @@ from elastipod.cli.local import app
 from elastipod.clock import SystemClock
 from elastipod.kube.access import load_access
 from elastipod.kube.http import HttpConnection
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import PODS
-from elastipod.kube.rows import decode_pod
 from elastipod.pods import Pod
 from tests.build import container_json
 

@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from actuator.nodehands import NodeHands
-from elastipod.kube.rows import decode_node, decode_pod
+from elastipod.kube.podrows import decode_pod
+from elastipod.kube.rows import decode_node
 from elastipod.localcluster.node.hands import GroupLimits
 from elastipod.pods import Container, Pod, QosClass
 from elastipod.quantities import Resources

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from elastipod.kube.decoding import BadObject
-from elastipod.kube.rows import decode_pod
+from elastipod.kube.podrows import decode_pod
 from elastipod.placement import keep_apart, may_run
 from elastipod.pods import Affinity, Node, Pod
 from elastipod.selectors import LabelSelector, Requirement

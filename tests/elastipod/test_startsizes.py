@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from elastipod.kube.decoding import BadObject
-from elastipod.kube.rows import decode_pod
+from elastipod.kube.podrows import decode_pod
 from elastipod.pods import StartSize
 from elastipod.startsizes import Variable, start_sizes
 from tests import build

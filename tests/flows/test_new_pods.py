@@ -11,8 +11,8 @@ from elastipod.cli.demo.manifests import autoscaler, container, deployment
 from elastipod.cli.running import Wanted, running_cluster
 from elastipod.clock import SystemClock
 from elastipod.kube.connection import Connection
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, PODS, ResourceType
-from elastipod.kube.rows import decode_pod
 from elastipod.pods import Pod
 from elastipod.quantities import Resources
 

@@ -10,8 +10,8 @@ from elastipod.clock import ManualClock
 from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.errors import NotLeader
 from elastipod.kube.events import EventWriter, Subject
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import EVENTS, PODS
-from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store

@@ -12,9 +12,9 @@ from elastipod.clock import LoopClock
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import Forbidden, Gone
 from elastipod.kube.namespaces import NamespacesConnection
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import NAMESPACES, NODES, PODS, ResourceType
-from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store

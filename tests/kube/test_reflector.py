@@ -12,9 +12,9 @@ import pytest
 from elastipod.clock import LoopClock, ManualClock
 from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import Gone, KubeError, TooManyRequests, Unreachable
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS, ResourceType
-from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.simulation.virtualtime import run_virtually
 from elastipod.pods import Pod
 

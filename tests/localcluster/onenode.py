@@ -8,8 +8,8 @@ from typing import Any
 
 from elastipod.clock import LoopClock
 from elastipod.kube.connection import Connection
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import EVENTS, PODS, ResourceType
-from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.apiserver import ApiServer
 from elastipod.localcluster.api.direct import DirectConnection
 from elastipod.localcluster.api.store import Store

@@ -21,8 +21,8 @@ from elastipod.kube.calls import Call, InterceptedConnection, Verb
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
 from elastipod.kube.listing import list_rows
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import AUTOSCALERS, EVENTS, LEASES, POD_METRICS, PODS
-from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.node.kubelet import Kubelet
 from elastipod.localcluster.node.node import LocalNode
 from elastipod.localcluster.simulation.faults import FaultPlan

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from elastipod.api import BOOST_ANNOTATION
 from elastipod.kube.decoding import BadObject, decoded
-from elastipod.kube.rows import bound_node, pod_row
+from elastipod.kube.podrows import bound_node, pod_row
 from elastipod.kube.shapes import ContainerSpecShape, Json, MetaShape, PodShape
 from elastipod.pods import OWN_PREFIX, Container, ContainerKind, Pod
 from elastipod.quantities import Resources, format_cpu, format_memory

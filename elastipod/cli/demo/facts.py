@@ -11,9 +11,9 @@ from elastipod.cli.demo.machine import Machine
 from elastipod.clock import Clock
 from elastipod.kube.connection import Connection
 from elastipod.kube.errors import KubeError
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.reflector import Reflector
 from elastipod.kube.resources import PODS
-from elastipod.kube.rows import decode_pod
 from elastipod.pods import Pod
 
 T = TypeVar("T")

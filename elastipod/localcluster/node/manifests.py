@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from elastipod.kube.decoding import BadObject
-from elastipod.kube.rows import decode_pod
+from elastipod.kube.podrows import decode_pod
 from elastipod.pods import Pod
 from elastipod.quantities import format_cpu, format_memory
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import AUTOSCALERS, DEPLOYMENTS, JOBS, REPLICA_SETS
-from elastipod.kube.rows import decode_pod
 from elastipod.localcluster.api.kinds import POD, kind_of
 from elastipod.localcluster.api.store import Store
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from elastipod.clock import Clock
-from elastipod.kube.rows import decode_pod
+from elastipod.kube.podrows import decode_pod
 from elastipod.localcluster.api.kinds import POD
 from elastipod.localcluster.api.store import Store
 from elastipod.localcluster.node.checkpoint import MemoryCheckpoint

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from elastipod.kube.podrows import decode_pod
 from elastipod.kube.resources import PODS
-from elastipod.kube.rows import decode_limit_range, decode_pod, decode_quota
+from elastipod.kube.rows import decode_limit_range, decode_quota
 from elastipod.localcluster.api.kinds import LIMIT_RANGE, POD, RESOURCE_QUOTA
 from elastipod.localcluster.simulation.invariants import OURS, CgroupWrite, Invariant, Violation, World
 from elastipod.localcluster.simulation.trace import Write
