@@ -25,9 +25,12 @@ settings.register_profile(
     derandomize=os.environ.get("CI") == "true",
 )
 settings.load_profile("elastipod")
-# A run in the background of a script, as of CI, hears no interrupts; the programs that tests interrupt shall.
+# A run in the background of a script, as of CI, hears no interrupts, and one by nohup no end of its terminal; the
+# programs that tests interrupt shall, from before they say what becomes of it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _ran: set[str] = set()
 _figures: list[str] = []

@@ -17,6 +17,7 @@ import msgspec
 import typer
 
 from elastipod.cli.enforcement import python_of_module, run_in_scope, scoped
+from elastipod.cli.interrupts import ENDING, heard
 from elastipod.cli.options import Output, OutputOption
 from elastipod.cli.output import print_facts, print_rows
 from elastipod.clock import Clock, SystemClock
@@ -35,7 +36,6 @@ _SPAN_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 _DOWN_SECONDS: Final = 20.0
 _LOOK_SECONDS: Final = 0.05
 _MOST_LOG: Final = 65_536
-_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 NameOption = Annotated[str, typer.Option("--name", help="The cluster's name, for more than one.")]
 
@@ -138,10 +138,9 @@ def _start(wanted: "Wanted", folder: Path, wait_seconds: float) -> ClusterFacts:
     log = os.open(folder / "logs" / "cluster.log", flags, 0o600)
     begin = os.fstat(log).st_size
     # No interrupt before it is known what there is to end; once it is up, none any more.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt_once)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    for number in heard():
+        signal.signal(number, _interrupt_once)
     try:
         pid = _spawn(wanted, log, before)
         try:
@@ -167,7 +166,7 @@ def _interrupt_once(_number: int, _frame: FrameType | None) -> None:
 
 
 def _hear_no_more() -> None:
-    for number in _SIGNALS:
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import msgspec
 
+from elastipod.cli.interrupts import heard
 from elastipod.cli.running import Wanted, running_cluster
 from elastipod.localcluster.folder import ClusterError, ClusterFacts
 from elastipod.telemetry import configure_logging, get_logger
@@ -32,7 +33,7 @@ async def serve(wanted: Wanted, on_ready: Callable[[ClusterFacts], None]) -> Non
             await running.wait_broken()
 
     running = asyncio.create_task(run())
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in heard():
         loop.add_signal_handler(number, stop.set)
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from elastipod.cli.interrupts import heard
 from elastipod.clock import SystemClock
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -84,3 +85,11 @@ async def test_an_interrupted_start_leaves_nothing(
         state = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
         assert subprocess.run(down, env=state, stdout=subprocess.DEVNULL, check=False).returncode == 0
     assert_nothing_left(tmp_path, f"elastipod-{name}*", f"elastipod-probe-{name}*")
+
+
+def test_what_whoever_started_it_ignores_does_not_end_it() -> None:
+    before = signal.signal(HUP, signal.SIG_IGN)
+    try:
+        assert heard() == [INT, TERM]
+    finally:
+        signal.signal(HUP, before)

@@ -4,7 +4,6 @@ The play itself needs what a local cluster and the recommender need, and is impo
 """
 
 import asyncio
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 
 from elastipod.cli.demo.story import Story
 from elastipod.cli.enforcement import python_of_module, run_in_scope, scoped
+from elastipod.cli.interrupts import heard
 from elastipod.cli.options import Output
 from elastipod.cli.output import print_facts
 from elastipod.clock import SystemClock
@@ -60,7 +60,7 @@ async def _interruptible(play: Awaitable[dict[str, Any]]) -> dict[str, Any] | No
     task = asyncio.ensure_future(play)
     loop = asyncio.get_running_loop()
     cancel = _cancel_once(task)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in heard():
         loop.add_signal_handler(number, cancel)
     try:
         return await task
