@@ -2,7 +2,8 @@
 
 Owns the ways to one number. What is the same may be scraped twice, or come from a leader and from its successor: a
 gauge is made one by the largest before anything is added up. A counter is one by process, and what processes counted is
-added up: one that was replaced counts until then. Where there is no label `cluster`, all is one cluster.
+added up: one that was replaced counts until then. A scrape that is missed is neither an end nor a beginning. Where
+there is no label `cluster`, all is one cluster.
 """
 
 from typing import Final
@@ -13,6 +14,9 @@ BY_ACCOUNT: Final = (*BY_CONTAINER, "resource")
 CHOSEN: Final = 'cluster=~"$cluster", namespace=~"$namespace", workload=~"$workload"'
 CLUSTER: Final = 'cluster=~"$cluster"'
 _PROCESS: Final = ("cluster", "instance")
+_ALIVE: Final = "elastipod_run_seconds_count"
+"""Told by every process, from its start on."""
+_LONGEST_GAP: Final = "1d"
 
 
 def _selected(metric: str, where: str) -> str:
@@ -48,8 +52,14 @@ def percentile(metric: str, fraction: float, where: str, by: tuple[str, ...] = (
     return f"histogram_quantile({fraction}, {buckets})"
 
 
-def fresh(metric: str, where: str, by: tuple[str, ...], *, over: str) -> str:
-    """Where a counter grew within a span, or has begun to count."""
+def fresh(metric: str, where: str, by: tuple[str, ...], *, over: str, among: str = "") -> str:
+    """Where a counter grew within a span, or has begun to count, of the processes `among` which it is.
+
+    What it was before is 0 where its process was seen without it, and what was last known where nothing was seen. It
+    has begun anew where it is less than before.
+    """
     labels = tuple(dict.fromkeys((*_PROCESS, *by)))
     now, before = once(metric, where, labels), once(metric, where, labels, offset=over)
-    return f"{sum_by(by, f'{now} - ({before} or {now} * 0)')} > 0"
+    not_yet = f"({now} * 0 and on ({', '.join(_PROCESS)}) {once(_ALIVE, among, _PROCESS, offset=over)})"
+    known = f"max by ({', '.join(labels)}) (last_over_time({_selected(metric, where)}[{_LONGEST_GAP}] offset {over}))"
+    return f"{sum_by(by, f'({now} - ({before} or {not_yet} or {known})) >= 0 or {now}')} > 0"

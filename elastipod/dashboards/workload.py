@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, CHOSEN, counted, fresh, of, once
+from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, CHOSEN, CLUSTER, counted, fresh, of, once
 from elastipod.dashboards.panels import Annotation, Board, Kind, Panel, Query, Row, Unit
 from elastipod.dashboards.savings import RESOURCES, WORKLOADS
 
@@ -146,13 +146,13 @@ _ANNOTATIONS: Final = (
     Annotation("Resized", _changed(), "{{namespace}}/{{workload}} {{container}}: {{resource}}", "blue"),
     Annotation(
         "Held",
-        fresh("elastipod_workload_holds_total", CHOSEN, (*BY_CONTAINER, "result"), over=_A_MINUTE),
+        fresh("elastipod_workload_holds_total", CHOSEN, (*BY_CONTAINER, "result"), over=_A_MINUTE, among=CLUSTER),
         "{{namespace}}/{{workload}} {{container}}: {{result}}",
         "orange",
     ),
     Annotation(
         "Killed for memory",
-        fresh("elastipod_workload_oom_kills_total", CHOSEN, BY_CONTAINER, over=_A_MINUTE),
+        fresh("elastipod_workload_oom_kills_total", CHOSEN, BY_CONTAINER, over=_A_MINUTE, among=CLUSTER),
         "{{namespace}}/{{workload}} {{container}}",
         "dark-red",
     ),

@@ -19,6 +19,7 @@ WASTE: Final = EXPRESSIONS["savings", "Waste, CPU"]
 HOLDS: Final = EXPRESSIONS["workload", "Memory spikes"]
 MARKS: Final = {one.name: one.expression for board in BOARDS for one in board.annotations}
 RESIZED, STARTED = MARKS["Resized"], MARKS["Started"]
+HELD, KILLED = MARKS["Held"], MARKS["Killed for memory"]
 
 
 def waste(**more: str) -> str:
@@ -97,6 +98,24 @@ def test_a_resize_is_where_the_mean_pod_requests_otherwise_and_not_where_there_a
     shows({pods: "2x60", requests: "1x60"}, RESIZED, None)
     shows({pods: "2x29 2x30", requests: "1x29 0.5x30"}, RESIZED, 0.25)
     shows({pods: "2x29 4x30", requests: "1x29 2x30"}, RESIZED, None)
+
+
+def test_an_old_hold_and_an_old_kill_are_not_marked_after_a_gap_of_scrapes(shows: Callable[..., None]) -> None:
+    gap = "3x20 stale _x2 3x60"
+    told = {
+        holds(instance="a:1"): gap,
+        f'elastipod_workload_oom_kills_total{{{WEB},instance="a:1"}}': gap,
+        'elastipod_run_seconds_count{part="any",instance="a:1"}': gap,
+    }
+    for minute in range(10, 40):
+        shows(told, HELD, None, minute=minute)
+        shows(told, KILLED, None, minute=minute)
+
+
+def test_the_first_hold_of_a_process_is_marked_once(shows: Callable[..., None]) -> None:
+    told = {holds(instance="a:1"): "_x20 1x60", 'elastipod_run_seconds_count{part="actuator",instance="a:1"}': "1x90"}
+    for minute, value in ((19, None), (20, 1.0), (21, None)):
+        shows(told, HELD, value, minute=minute)
 
 
 def test_throttling_is_the_share_of_periods_of_the_workloads_own_pods(shows: Callable[..., None]) -> None:

@@ -19,8 +19,8 @@ KUBELETS = {
 """Of the kubelets' cAdvisor; of others nothing is asked for."""
 _RECORDED = {one.name for group in GROUPS for one in group.recorded}
 _WORDS = {
-    *("abs", "absent", "and", "by", "count", "group", "histogram_quantile", "max", "max_over_time", "min", "offset"),
-    *("on", "or", "rate", "sum", "time", "topk", "unless"),
+    *("abs", "absent", "and", "by", "count", "group", "histogram_quantile", "label_replace", "last_over_time", "max"),
+    *("max_over_time", "min", "offset", "on", "or", "rate", "sum", "time", "topk", "unless"),
 }
 
 

@@ -93,6 +93,39 @@ def test_a_leader_that_takes_over_makes_no_kill_of_an_old_one(firing: Callable[.
     )
 
 
+@pytest.mark.parametrize(
+    "gap", ["1x60 stale _x4 1x60", "1x60 stale _x45 1x60"], ids=["of minutes", "longer than is looked back"]
+)
+def test_an_old_kill_is_none_after_a_gap_of_scrapes(firing: Callable[..., None], gap: str) -> None:
+    series = {KILLS: gap, HOLDS: gap, runs("recommender"): gap, runs("actuator", "a:1"): gap, RECOMMENDED: "1x150"}
+    none = dict.fromkeys(range(16, 150), 0)
+    firing(series, "ElastipodOomAfterRecommendation", none)
+    firing(series, "ElastipodHoldEndedInKill", none)
+
+
+@pytest.mark.parametrize("kills", ["1x60 stale _x2 2x60", "_x63 1x60"], ids=["one more", "the first"])
+def test_a_kill_within_a_gap_of_scrapes_alarms_after_it(firing: Callable[..., None], kills: str) -> None:
+    alive = "1x60 stale _x2 1x60"
+    firing(
+        {KILLS: kills, runs("recommender"): alive, RECOMMENDED: "1x150"},
+        "ElastipodOomAfterRecommendation",
+        {62: 0, 66: 1, 90: 0},
+    )
+
+
+@pytest.mark.parametrize(
+    "kills",
+    ["3x60 stale _x1 1x60", "3x60 1x60", "1x30 stale _x31 1x60"],
+    ids=["fewer than before", "without a gap", "as many as before"],
+)
+def test_a_kill_after_a_restart_in_place_alarms(firing: Callable[..., None], kills: str) -> None:
+    firing(
+        {KILLS: kills, runs("recommender"): "5x30 0+1x120", RECOMMENDED: "1x150"},
+        "ElastipodOomAfterRecommendation",
+        {60: 0, 66: 1, 90: 0},
+    )
+
+
 def test_a_hold_alarms_only_where_it_ended_in_a_kill(firing: Callable[..., None]) -> None:
     alert = "ElastipodHoldEndedInKill"
     firing({HOLDS: "0x10 1x60", KILLS: "0x11 1x60"}, alert, {14: 1, 40: 0})
