@@ -6,9 +6,12 @@ gone, so each has a partner that speaks then.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 Json = dict[str, Any]
+
+_MISSED_FOR: Final = "7d"
+"""So long a cluster is missed that told of a metric once."""
 
 
 class Severity(StrEnum):
@@ -34,7 +37,7 @@ class Alert:
     expression: str
     holds_for: str
     summary: str
-    """One line; labels as Prometheus' templates have them."""
+    """One line; labels as Prometheus' templates have them, and `each` value of one that is none of the alert's."""
     what_to_do: str
     watched: str
     """A series that is always there while the alert can see."""
@@ -52,6 +55,19 @@ class Group:
     alerts: tuple[Alert, ...]
 
 
+def each(label: str, metric: str, by: tuple[str, ...], condition: str) -> str:
+    """The values of a metric's label of what an alert is about, where a condition holds, in its text.
+
+    What changes while the alert is the same is no label of it: it would be another alert, which has not held for long.
+    """
+    same = ", ".join(f"{one}=%q" for one in by)
+    about = " ".join(f"$labels.{one}" for one in by)
+    asked = f"query (printf `group by ({label}) ({metric}{{{same}}} {condition})` {about})"
+    return (
+        f"{{{{ range $i, $one := {asked} }}}}{{{{ if $i }}}}, {{{{ end }}}}{{{{ $one.Labels.{label} }}}}{{{{ end }}}}"
+    )
+
+
 def rule_file(group: Group) -> Json:
     """A rule file of Prometheus, which is the spec of a PrometheusRule as well."""
     recording = [{"record": one.name, "expr": one.expression} for one in group.recorded]
@@ -67,9 +83,11 @@ def _alert(alert: Alert) -> Json:
 
 
 def _partner(alert: Alert) -> Json:
-    # With several clusters in one Prometheus it is missed where it was a day ago; where it never was, once for all.
+    # With several clusters in one Prometheus it is missed where it was of late; where it never was, once for all.
     there = f"group by (cluster) ({alert.watched})"
-    gone = f"(max_over_time(({there})[1d:1h]) unless {there}) or group by (cluster) (absent({alert.watched}))"
+    gone = (
+        f"(max_over_time(({there})[{_MISSED_FOR}:1h]) unless {there}) or group by (cluster) (absent({alert.watched}))"
+    )
     return _rule(
         f"{alert.name}Unknown",
         gone,

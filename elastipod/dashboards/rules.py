@@ -5,7 +5,7 @@ Owns which there are and how long each has to hold: longer than the moment in wh
 
 from typing import Final
 
-from elastipod.dashboards.alerts import Alert, Group, Recorded, Severity
+from elastipod.dashboards.alerts import Alert, Group, Recorded, Severity, each
 from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, fresh, once, sum_by
 
 BY_NAMESPACE: Final = ("cluster", "namespace")
@@ -13,6 +13,10 @@ AMOUNTS: Final = ("requests_before", "requests", "allocated", "recommended", "us
 COSTS: Final = ("waste", "applied", "lacking")
 _CONTAINER: Final = "{{ $labels.namespace }}/{{ $labels.workload }} {{ $labels.container }}"
 _HELD_FOR_NOTHING: Final = 'result=~"expired|denied"'
+_CAPPED: Final = "elastipod_workload_capped"
+_WAITING: Final = "elastipod_workload_resize_waiting_seconds"
+_BY_NODE: Final = (*BY_WORKLOAD, "node")
+_LONG: Final = "> 3600"
 _LOOKED_BACK: Final = "15m"
 _ALWAYS_LED: Final = "elastipod_workload_series_left_out"
 
@@ -69,9 +73,10 @@ RECOMMENDER: Final = Group(
         ),
         Alert(
             "ElastipodTargetCapped",
-            f"{once('elastipod_workload_capped', '', (*BY_ACCOUNT, 'reason'))} > 0",
+            f"{once(_CAPPED, '')} > 0",
             "6h",
-            f"The {{{{ $labels.resource }}}} target of {_CONTAINER} is capped for hours: {{{{ $labels.reason }}}}.",
+            f"The {{{{ $labels.resource }}}} target of {_CONTAINER} is capped for hours: "
+            f"{each('reason', _CAPPED, BY_ACCOUNT, '> 0')}.",
             "The container needs more than it may have. Raise what caps it, or give the work to more pods.",
             _ALWAYS_LED,
         ),
@@ -92,10 +97,10 @@ UPDATER: Final = Group(
         _no_leader("updater"),
         Alert(
             "ElastipodResizeWaiting",
-            f"{once('elastipod_workload_resize_waiting_seconds', '', (*BY_WORKLOAD, 'node', 'reason'))} > 3600",
+            f"{once(_WAITING, '', _BY_NODE)} {_LONG}",
             "5m",
             "A resize of {{ $labels.namespace }}/{{ $labels.workload }} on {{ $labels.node }} has waited for "
-            "{{ $value | humanizeDuration }}: {{ $labels.reason }}.",
+            f"{{{{ $value | humanizeDuration }}}}: {each('reason', _WAITING, _BY_NODE, _LONG)}.",
             "`elastipod explain POD` says what is in the way.",
             "elastipod_node_allocatable",
         ),

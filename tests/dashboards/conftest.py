@@ -13,7 +13,8 @@ from elastipod.dashboards.boards import files
 
 @pytest.fixture
 def promtool(tmp_path: Path) -> Callable[..., str]:
-    """Runs a test over series, a value a minute as promtool notates them, and over the rules of the file that has one.
+    """Runs a test over series as promtool notates them, a value a minute or `every` so often, and over the rules of the
+    file that has one.
 
     Nothing, or what it has against it.
     """
@@ -21,12 +22,12 @@ def promtool(tmp_path: Path) -> Callable[..., str]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
 
-    def run(series: dict[str, str], rule: str, **expected: Any) -> str:
+    def run(series: dict[str, str], rule: str, *, every: str = "1m", **expected: Any) -> str:
         given = [{"series": name, "values": values} for name, values in series.items()]
         tests = {
             "rule_files": [name for name, text in files().items() if f": {rule}\n" in text],
-            "evaluation_interval": "1m",
-            "tests": [{"interval": "1m", "input_series": given, **expected}],
+            "evaluation_interval": every,
+            "tests": [{"interval": every, "input_series": given, **expected}],
         }
         (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
         done = subprocess.run(

@@ -35,5 +35,6 @@ def _alerts() -> Iterator[str]:
     yield "| alert | says | once it has held for | what to do |\n| --- | --- | --- | --- |\n"
     for group in GROUPS:
         for alert in group.alerts:
-            says = re.sub(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}", r"*\1*", alert.summary)
+            says = re.sub(r"\{\{ range .*\{\{ \$one\.Labels\.(\w+) \}\}\{\{ end \}\}", r"*\1*", alert.summary)
+            says = re.sub(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}", r"*\1*", says)
             yield f"| {alert.name} | {says} | {alert.holds_for} | {alert.what_to_do} |\n"

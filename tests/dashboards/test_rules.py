@@ -38,11 +38,12 @@ def runs(part: str, instance: str = "r:1") -> str:
 def firing(promtool: Callable[..., str]) -> Callable[..., None]:
     """Asserts how many of an alert fire, by minute."""
 
-    def check(series: Series, alert: str, by_minute: dict[int, int]) -> None:
+    def check(series: Series, alert: str, by_minute: dict[int, int], *, every: str = "1m") -> None:
         counted = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
         assert not promtool(
             series,
             alert,
+            every=every,
             promql_expr_test=[
                 {"expr": counted, "eval_time": f"{minute}m", "exp_samples": [{"labels": "{}", "value": count}]}
                 for minute, count in by_minute.items()
@@ -141,6 +142,14 @@ def test_a_resize_that_waits_alarms_after_an_hour_and_not_for_one_scrape(firing:
     firing({WAITING: "0x30 4000 0x60"}, alert, {31: 0, 36: 0})
 
 
+def test_a_reason_that_changes_makes_no_other_alert(firing: Callable[..., None]) -> None:
+    other = WAITING.replace("NoRoom", "Deferred")
+    turns = {WAITING: "9000+60x3 stale _x2 9480+60x3 stale", other: "_x4 9240+60x3 stale _x2 9720+60x9"}
+    firing(turns, "ElastipodResizeWaiting", {4: 0, 6: 1, 14: 1})
+    by_quota = CAPPED.replace("CappedByMax", "CappedByQuota").replace("shop/web", "shop/all")
+    firing({CAPPED: "5x200 stale", by_quota: "_x201 6x300"}, "ElastipodTargetCapped", {350: 0, 370: 1})
+
+
 def test_a_source_that_tells_nothing_is_lost_after_ten_minutes(firing: Callable[..., None]) -> None:
     firing({AGE: "30x10 60+60x60"}, "ElastipodSourceLost", {15: 0, 35: 1})
     firing({AGE: "30x10 900 30x60"}, "ElastipodSourceLost", {11: 0, 16: 0})
@@ -173,9 +182,20 @@ def test_a_partner_speaks_of_the_cluster_that_is_blind_while_others_see(
     firing({of[0]: "1x200 stale", of[1]: "1x400"}, f"{alert}Unknown", {190: 0, 230: 1})
 
 
+def test_a_part_that_is_gone_from_one_of_several_clusters_is_missed_for_a_week(firing: Callable[..., None]) -> None:
+    day, hour = 24 * 60, 60
+    east, west = (runs("recommender").replace("}", f',cluster="{one}"}}') for one in ("east", "west"))
+    firing(
+        {east: "0+240x220", west: "0+240x2 stale"},
+        "ElastipodRecommenderAbsentUnknown",
+        {2 * hour: 0, **{4 * hour + days * day: 1 for days in range(7)}, 8 * day: 0},
+        every="1h",
+    )
+
+
 def test_every_alert_names_what_it_is_about_and_what_to_do(promtool: Callable[..., str]) -> None:
     told = promtool(
-        {WAITING: "0+60x100", "elastipod_node_allocatable": "1x100"},
+        {WAITING: "0+60x100", WAITING.replace("NoRoom", "Deferred"): "0x100", "elastipod_node_allocatable": "1x100"},
         "ElastipodResizeWaiting",
         alert_rule_test=[
             {
@@ -189,7 +209,6 @@ def test_every_alert_names_what_it_is_about_and_what_to_do(promtool: Callable[..
                             "workload_kind": "Deployment",
                             "workload": "web",
                             "node": "n1",
-                            "reason": "NoRoom",
                         },
                         "exp_annotations": {
                             "summary": "A resize of shop/web on n1 has waited for 1h 10m 0s: NoRoom.",
@@ -201,6 +220,16 @@ def test_every_alert_names_what_it_is_about_and_what_to_do(promtool: Callable[..
         ],
     )
     assert not told
+    several = {
+        CAPPED.replace("CappedByMax", one).replace("}", ',cluster="east"}'): "1x500" for one in ("NoRoom", "Odd")
+    }
+    told = promtool(
+        {**several, CAPPED: "1x500"},
+        "ElastipodTargetCapped",
+        alert_rule_test=[{"alertname": "ElastipodTargetCapped", "eval_time": "400m", "exp_alerts": []}],
+    )
+    assert "The memory target of shop/web app is capped for hours: NoRoom, Odd." in told
+    assert "The memory target of shop/web app is capped for hours: CappedByMax." in told
     for alert in ALERTS.values():
         assert alert.what_to_do.endswith(".")
 
