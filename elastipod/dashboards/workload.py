@@ -1,20 +1,30 @@
 """The board of workloads: what containers request, are recommended and use, and what happened to them.
 
-Throttling and restarts are the kubelets' to tell; their series name pods, which begin with their workload's name.
+Throttling and restarts are the kubelets' to tell; their series name pods, and podnames.py says whose they are.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from elastipod.dashboards.asking import BY_ACCOUNT, BY_CONTAINER, BY_WORKLOAD, CHOSEN, CLUSTER, counted, fresh, of, once
+from elastipod.dashboards.asking import (
+    BY_ACCOUNT,
+    BY_CONTAINER,
+    BY_WORKLOAD,
+    CHOSEN,
+    CLUSTER,
+    counted,
+    fresh,
+    of,
+    once,
+    sum_by,
+)
 from elastipod.dashboards.panels import Annotation, Board, Kind, Panel, Query, Row, Unit
+from elastipod.dashboards.podnames import BY_POD, OF_PODS, of_chosen
 from elastipod.dashboards.savings import RESOURCES, WORKLOADS
 
 _RATE: Final = "$__rate_interval"
 _NAMED: Final = "{{workload}} {{container}}"
-_PODS: Final = 'cluster=~"$cluster", namespace=~"$namespace", pod=~"($workload)(-.*)?", container!="", container!="POD"'
-_POD: Final = ("cluster", "namespace", "pod", "container")
 _A_MINUTE: Final = "1m"
 
 
@@ -87,15 +97,15 @@ def _a_pod(metric: str, where: str = CHOSEN, offset: str = "") -> str:
 
 def _trouble() -> Iterator[Panel]:
     throttled, periods = (
-        f"sum by (cluster, namespace, container) (max by ({', '.join(_POD)}) "
-        f"(rate(container_cpu_cfs_{name}_total{{{_PODS}}}[{_RATE}])))"
+        sum_by(BY_CONTAINER, _each_pods(f"rate(container_cpu_cfs_{name}_total{{{OF_PODS}}}[{_RATE}])"))
         for name in ("throttled_periods", "periods")
     )
     yield Panel(
         "Throttled",
-        "The share of periods in which a container's CPU limit stopped it, from the kubelets' cAdvisor metrics.",
+        "The share of periods in which a container's CPU limit stopped it, in all pods that are named as their "
+        "workload's kind names pods, from the kubelets' cAdvisor metrics.",
         Unit.FRACTION,
-        (Query(f"{throttled} / {periods}", "{{namespace}} {{container}}"),),
+        (Query(f"{throttled} / {periods}", _NAMED),),
     )
     yield Panel(
         "Memory spikes",
@@ -136,6 +146,11 @@ def _trouble() -> Iterator[Panel]:
     )
 
 
+def _each_pods(series: str) -> str:
+    """What kubelets tell of the chosen workloads' containers, once for each pod, however often it was scraped."""
+    return f"max by ({', '.join(BY_POD)}) ({of_chosen(series)})"
+
+
 def _changed() -> str:
     """Where the mean pod requests otherwise than a minute before."""
     now, before = _a_pod("requests"), _a_pod("requests", offset=_A_MINUTE)
@@ -158,7 +173,7 @@ _ANNOTATIONS: Final = (
     ),
     Annotation(
         "Started",
-        f"max by ({', '.join(_POD)}) (container_start_time_seconds{{{_PODS}}}) > time() - 60",
+        f"{_each_pods(f'container_start_time_seconds{{{OF_PODS}}}')} > time() - 60",
         "{{namespace}}/{{pod}} {{container}}",
         "red",
     ),

@@ -6,7 +6,11 @@ from typing import Any, Final
 import pytest
 
 from elastipod.dashboards.boards import BOARDS
+from elastipod.dashboards.podnames import FORMS
+from elastipod.pods import Workload
+from recommender.claims import WELL_KNOWN_KINDS
 from recommender.prices import HOURS_A_MONTH
+from recommender.sources.prometheus.ownership import is_named_by
 from tests.dashboards.asked import asked
 
 pytestmark = pytest.mark.promserver
@@ -16,6 +20,7 @@ EXPRESSIONS: Final = {
     (board.name, panel.title): panel.queries[0].expression for board in BOARDS for panel in board.panels
 }
 WASTE: Final = EXPRESSIONS["savings", "Waste, CPU"]
+THROTTLED: Final = EXPRESSIONS["workload", "Throttled"]
 HOLDS: Final = EXPRESSIONS["workload", "Memory spikes"]
 MARKS: Final = {one.name: one.expression for board in BOARDS for one in board.annotations}
 RESIZED, STARTED = MARKS["Resized"], MARKS["Started"]
@@ -118,26 +123,94 @@ def test_the_first_hold_of_a_process_is_marked_once(shows: Callable[..., None]) 
         shows(told, HELD, value, minute=minute)
 
 
-def test_throttling_is_the_share_of_periods_of_the_workloads_own_pods(shows: Callable[..., None]) -> None:
-    def periods(name: str, pod: str, job: str = "kubelet") -> str:
-        labels = f'namespace="shop",pod="{pod}",container="app",job="{job}"'
-        return f"container_cpu_cfs_{name}_total{{{labels}}}"
-
-    told = {
-        periods("periods", "web-5d4f8c7b9d-abcde"): "0+600x60",
-        periods("periods", "web-5d4f8c7b9d-abcde", "again"): "0+600x60",
-        periods("throttled_periods", "web-5d4f8c7b9d-abcde"): "0+150x60",
-        periods("periods", "api-0"): "0+600x60",
-        periods("throttled_periods", "api-0"): "0+600x60",
+def periods(pod: str, rate: int, throttled: int, *, job: str = "kubelet", namespace: str = "shop") -> dict[str, str]:
+    """What a kubelet counts of a pod by the minute."""
+    labels = f'{{namespace="{namespace}",pod="{pod}",container="app",job="{job}"}}'
+    return {
+        f"container_cpu_cfs_periods_total{labels}": f"0+{rate}x60",
+        f"container_cpu_cfs_throttled_periods_total{labels}": f"0+{throttled}x60",
     }
-    throttled = EXPRESSIONS["workload", "Throttled"]
-    shows(told, throttled, 0.25, workload="web")
-    shows(told, throttled, 0.625)
+
+
+def pods_of(*workloads: str, namespace: str = "shop") -> dict[str, str]:
+    """What elastipod tells of workloads, by kind and name."""
+    return {
+        f'elastipod_workload_pods{{namespace="{namespace}",workload_kind="{kind}",workload="{name}",container="app",'
+        'resource="cpu"}': "1x60"
+        for kind, _, name in (one.partition("/") for one in workloads)
+    }
+
+
+def test_throttling_is_the_share_of_periods_of_the_workloads_own_pods(shows: Callable[..., None]) -> None:
+    told = {
+        **pods_of("Deployment/web", "Deployment/web-api", "StatefulSet/api"),
+        **periods("web-5d4f8c7b9d-x7k2p", 600, 150),
+        **periods("web-5d4f8c7b9d-x7k2p", 600, 150, job="again"),
+        **periods("web-5d4f8c7b9d-zzzzz", 600, 0),
+        **periods("web-api-6c8b4d7f5-x7k2p", 600, 600),
+        **periods("api-0", 600, 600),
+    }
+    shows(told, THROTTLED, 0.125, workload="web")
+    shows(told, THROTTLED, 1.0, workload="web-api")
+    shows(told, THROTTLED, 1.125, workload="(web|api)")
+    shows(told, f"count({THROTTLED})", 3)
+
+
+@pytest.mark.parametrize(
+    ("workload", "pod"),
+    [
+        ("Deployment/web", "web-5d4f8c7b9d-x7k2p"),
+        ("StatefulSet/web", "web-0"),
+        ("DaemonSet/web", "web-x7k2p"),
+        ("ReplicaSet/web", "web-x7k2p"),
+        ("ReplicationController/web", "web-x7k2p"),
+        ("Job/web", "web-x7k2p"),
+        ("Job/web", "web-3-x7k2p"),
+        ("CronJob/web", "web-29400120-x7k2p"),
+        ("CronJob/web", "web-29400120-3-x7k2p"),
+        ("Pod/web", "web"),
+    ],
+)
+def test_a_pod_is_the_workloads_whose_kind_names_it_so(shows: Callable[..., None], workload: str, pod: str) -> None:
+    kind, _, name = workload.partition("/")
+    assert is_named_by(pod, Workload("shop", kind, name))
+    shows({**pods_of(workload), **periods(pod, 600, 300)}, THROTTLED, 0.5, workload="web")
+    longer = {**pods_of(workload), **periods(pod.replace("web", "web-api"), 600, 300)}
+    shows(longer, THROTTLED, None, workload="web")
+    shows({**pods_of(workload, namespace="bank"), **periods(pod, 600, 300)}, THROTTLED, None, workload="web")
+
+
+@pytest.mark.parametrize("length", [46, 47, 49, 51])
+def test_a_long_deployments_pods_are_known_by_their_cut_names(shows: Callable[..., None], length: int) -> None:
+    name = "w" * length
+    pod = f"{f'{name}-5d4f8c7b9d-'[:58]}x7k2p"
+    shows({**pods_of(f"Deployment/{name}"), **periods(pod, 600, 300)}, THROTTLED, 0.5, workload=name)
+
+
+def test_every_kind_of_kubernetes_own_names_its_pods() -> None:
+    assert {kind for kind, _ in FORMS} == set(WELL_KNOWN_KINDS)
+
+
+def test_a_pod_is_of_the_longest_name_that_could_be_meant(shows: Callable[..., None]) -> None:
+    told = {
+        **pods_of("Job/sort", "Job/sort-2"),
+        **periods("sort-x7k2p", 600, 0),
+        **periods("sort-2-x7k2p", 600, 600),
+    }
+    shows(told, THROTTLED, 0.0, workload="sort")
+    shows(told, THROTTLED, 1.0, workload="sort-2")
 
 
 def test_a_container_that_starts_is_marked_once(shows: Callable[..., None]) -> None:
-    started = 'container_start_time_seconds{namespace="shop",pod="web-0",container="app",id="%s"}'
+    def started(name: str, pod: str = "web-0") -> str:
+        return f'container_start_time_seconds{{namespace="shop",pod="{pod}",container="app",id="{name}"}}'
+
     # Its second life began in minute 20, second 30.
-    told = {started % "a": "10x20 stale", started % "b": "_x21 1230x60"}
-    for minute, count in ((20, None), (21, 1.0), (22, None)):
+    told = {
+        **pods_of("StatefulSet/web", "Deployment/web-api"),
+        started("a"): "10x20 stale",
+        started("b"): "_x21 1230x60",
+        started("c", "web-api-6c8b4d7f5-x7k2p"): "_x10 610x60",
+    }
+    for minute, count in ((11, None), (20, None), (21, 1.0), (22, None)):
         shows(told, f"count({STARTED})", count, minute=minute, workload="web")
