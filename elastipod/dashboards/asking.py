@@ -41,7 +41,7 @@ def sum_by(by: tuple[str, ...], expression: str) -> str:
 
 
 def counted(metric: str, where: str, by: tuple[str, ...] = (), *, over: str) -> str:
-    """What a counter grew by the second, over a span."""
+    """What a counter grew by the second, over a span. Where it begins is no growth: for counters that run on."""
     labels = dict.fromkeys((*_PROCESS, *by))
     return sum_by(by, f"max by ({', '.join(labels)}) (rate({_selected(metric, where)}[{over}]))")
 
@@ -52,8 +52,8 @@ def percentile(metric: str, fraction: float, where: str, by: tuple[str, ...] = (
     return f"histogram_quantile({fraction}, {buckets})"
 
 
-def fresh(metric: str, where: str, by: tuple[str, ...], *, over: str, among: str = "") -> str:
-    """Where a counter grew within a span, or has begun to count, of the processes `among` which it is.
+def grown(metric: str, where: str, by: tuple[str, ...], *, over: str, among: str = "") -> str:
+    """What a counter grew by within a span, its beginning included, of the processes `among` which it is.
 
     What it was before is 0 where its process was seen without it, and what was last known where nothing was seen. It
     has begun anew where it is less than before.
@@ -62,4 +62,9 @@ def fresh(metric: str, where: str, by: tuple[str, ...], *, over: str, among: str
     now, before = once(metric, where, labels), once(metric, where, labels, offset=over)
     not_yet = f"({now} * 0 and on ({', '.join(_PROCESS)}) {once(_ALIVE, among, _PROCESS, offset=over)})"
     known = f"max by ({', '.join(labels)}) (last_over_time({_selected(metric, where)}[{_LONGEST_GAP}] offset {over}))"
-    return f"{sum_by(by, f'({now} - ({before} or {not_yet} or {known})) >= 0 or {now}')} > 0"
+    return sum_by(by, f"{now} - ({before} or {not_yet} or {known}) >= 0 or {now}")
+
+
+def fresh(metric: str, where: str, by: tuple[str, ...], *, over: str, among: str = "") -> str:
+    """Where a counter grew within a span, or has begun to count."""
+    return f"{grown(metric, where, by, over=over, among=among)} > 0"

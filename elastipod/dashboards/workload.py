@@ -13,8 +13,8 @@ from elastipod.dashboards.asking import (
     BY_WORKLOAD,
     CHOSEN,
     CLUSTER,
-    counted,
     fresh,
+    grown,
     of,
     once,
     sum_by,
@@ -110,14 +110,9 @@ def _trouble() -> Iterator[Panel]:
     yield Panel(
         "Memory spikes",
         "Spikes by what became of them: raised got more memory, relaxed fell back, cache could be reclaimed; expired "
-        "and denied were let go without more memory, and the kernel decided.",
-        Unit.PER_SECOND,
-        (
-            Query(
-                counted("elastipod_workload_holds_total", CHOSEN, (*BY_CONTAINER, "result"), over=_RATE),
-                f"{_NAMED}: {{{{result}}}}",
-            ),
-        ),
+        "and denied were let go without more memory, and the kernel decided. Each moment counts a few scrapes.",
+        Unit.COUNT,
+        (Query(_grown("holds", "result"), f"{_NAMED}: {{{{result}}}}"),),
     )
     waiting = once("elastipod_workload_resize_waiting_seconds", CHOSEN, (*BY_WORKLOAD, "node", "reason"))
     yield Panel(
@@ -128,9 +123,9 @@ def _trouble() -> Iterator[Panel]:
     )
     yield Panel(
         "Killed for memory",
-        "OOM kills of each container that the recommender took as evidence.",
-        Unit.PER_SECOND,
-        (Query(counted("elastipod_workload_oom_kills_total", CHOSEN, BY_CONTAINER, over=_RATE), _NAMED),),
+        "OOM kills of each container that the recommender took as evidence. Each moment counts a few scrapes.",
+        Unit.COUNT,
+        (Query(_grown("oom_kills"), _NAMED),),
     )
     yield Panel(
         "Confidence",
@@ -149,6 +144,11 @@ def _trouble() -> Iterator[Panel]:
 def _each_pods(series: str) -> str:
     """What kubelets tell of the chosen workloads' containers, once for each pod, however often it was scraped."""
     return f"max by ({', '.join(BY_POD)}) ({of_chosen(series)})"
+
+
+def _grown(what: str, *more: str) -> str:
+    """What happened to each container, the first time included."""
+    return grown(f"elastipod_workload_{what}_total", CHOSEN, (*BY_CONTAINER, *more), over=_RATE, among=CLUSTER)
 
 
 def _changed() -> str:

@@ -82,17 +82,17 @@ def test_currencies_are_not_added_up(shows: Callable[..., None]) -> None:
 
 
 def test_what_two_scrapes_counted_grew_once(shows: Callable[..., None]) -> None:
-    shows({holds(instance="a:1", job=job): "0+6x60" for job in "ab"}, HOLDS, 0.1)
+    shows({holds(instance="a:1", job=job): "0+6x60" for job in "ab"}, HOLDS, 30)
 
 
 def test_what_two_nodes_counted_is_added_up(shows: Callable[..., None]) -> None:
-    shows({holds(instance=one): "0+6x60" for one in ("a:1", "a:2")}, HOLDS, 0.2)
+    shows({holds(instance=one): "0+6x60" for one in ("a:1", "a:2")}, HOLDS, 60)
 
 
 def test_a_process_that_was_replaced_counts_until_then_and_its_successor_from_then_on(
     shows: Callable[..., None],
 ) -> None:
-    shows({holds(instance="a:1"): "600+6x20 stale", holds(instance="a:2"): "_x21 0+6x60"}, HOLDS, 0.1)
+    shows({holds(instance="a:1"): "600+6x20 stale", holds(instance="a:2"): "_x21 0+6x60"}, HOLDS, 30)
 
 
 def test_a_resize_is_where_the_mean_pod_requests_otherwise_and_not_where_there_are_more_pods(
@@ -115,6 +115,12 @@ def test_an_old_hold_and_an_old_kill_are_not_marked_after_a_gap_of_scrapes(shows
     for minute in range(10, 40):
         shows(told, HELD, None, minute=minute)
         shows(told, KILLED, None, minute=minute)
+
+
+def test_the_first_kill_of_a_container_is_drawn(shows: Callable[..., None]) -> None:
+    told = {f'elastipod_workload_oom_kills_total{{{WEB},instance="r:1"}}': "_x28 1x60"}
+    shows(told, EXPRESSIONS["workload", "Killed for memory"], 1.0)
+    shows(told, EXPRESSIONS["workload", "Killed for memory"], 0.0, minute=40)
 
 
 def test_the_first_hold_of_a_process_is_marked_once(shows: Callable[..., None]) -> None:

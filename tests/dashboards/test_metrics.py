@@ -53,7 +53,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 def names(expression: str) -> set[str]:
     """The metrics in an expression: its words outside of selectors, labels and durations."""
     bare = re.sub(r'"[^"]*"', "", expression)
-    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|on) \([^)]*\)|offset \w+", " ", bare)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(?:by|on) \([^)]*\)|offset \$?\w+", " ", bare)
     return set(re.findall(r"[a-zA-Z_:][\w:]*", bare)) - _WORDS
 
 
