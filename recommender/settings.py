@@ -71,6 +71,9 @@ class RecommenderSettings:
     """The proxy on the way to it; what the environment says (HTTPS_PROXY, NO_PROXY) where empty."""
     prometheus_job: str = ""
     """The job that scrapes the kubelets' cAdvisor; found by asking where empty."""
+    prometheus_matchers: tuple[str, ...] = ()
+    """What every series that is asked for has to match, as `cluster="prod"`; needed where it tells of several clusters,
+    whose pods may be called alike."""
     prometheus_timeout_seconds: float = 30.0
     """How long one answer of it may take."""
     history_resolution_seconds: int = 300
@@ -157,6 +160,7 @@ class RecommenderSettings:
             raise ValueError(f"usage_source is {self.usage_source!r}; it can be {', '.join(_SOURCES)}, or several")
         if "prometheus" in sources and not self.prometheus_url:
             raise ValueError("usage_source names prometheus, which needs prometheus_url")
+        self._check_matchers()
         if not 60 <= self.history_resolution_seconds <= 3600:
             raise ValueError("history_resolution_seconds lies between 60 and 3600")
         self._check_files()
@@ -169,6 +173,14 @@ class RecommenderSettings:
             load_prices(self.prices_file)
         if self.prometheus_url:
             self.prometheus_access()
+
+    def _check_matchers(self) -> None:
+        if self.prometheus_matchers:
+            from recommender.sources.prometheus.clusters import is_matcher
+
+            for one in self.prometheus_matchers:
+                if not is_matcher(one):
+                    raise ValueError(f'prometheus_matchers: {one!r} is no matcher; each is written as cluster="prod"')
 
     def prometheus_access(self) -> "PrometheusAccess":
         """How Prometheus is reached. Raises ValueError that names the setting."""

@@ -61,7 +61,8 @@ def recommend(
         typer.Option(
             help="The address of a Prometheus with the cluster's usage: recommends from it with nothing installed, in "
             "all namespaces or the one named. With --context or --kubeconfig pods and sizes are the cluster's own. "
-            "Credentials are settings of the recommender, as ELASTIPOD_PROMETHEUS_TOKEN in the environment."
+            "Credentials are settings of the recommender, as ELASTIPOD_PROMETHEUS_TOKEN in the environment; so is the "
+            "cluster meant of several, as ELASTIPOD_PROMETHEUS_MATCHERS='cluster=\"prod\"'."
         ),
     ] = "",
     config: Annotated[

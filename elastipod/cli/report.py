@@ -68,7 +68,8 @@ def report(
         str,
         typer.Option(
             help="The address of a Prometheus with the cluster's usage: reports from it with nothing installed. With "
-            "--context or --kubeconfig pods, sizes and nodes are the cluster's own."
+            "--context or --kubeconfig pods, sizes and nodes are the cluster's own. Credentials are settings of the "
+            "recommender; so is the cluster meant of several, as ELASTIPOD_PROMETHEUS_MATCHERS='cluster=\"prod\"'."
         ),
     ] = "",
     since: Annotated[str, typer.Option(help="With --prometheus: how far back to look, as 2w; else 8d.")] = "",

@@ -32,11 +32,13 @@ from recommender.report.surveyed import NO_TEMPLATES
 from recommender.settings import RecommenderSettings
 from recommender.sources.metrics_api import SourceError
 from recommender.sources.prometheus.client import PrometheusClient
+from recommender.sources.prometheus.clusters import SeveralClusters
 from recommender.sources.prometheus.loading import Progress, Watch, no_progress, unwatched
 from recommender.sources.prometheus.survey import Cluster, survey
 from recommender.wholepods import pod_target
 
 _DAY: Final = 86_400.0
+_MATCHERS: Final = "ELASTIPOD_PROMETHEUS_MATCHERS in the environment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def look(asked: Asked, watch: Watch = unwatched) -> Looked:
                 watch=watch,
             )
     except SourceError as error:
-        typer.echo(f"error: {shown(asked.url)}: {shown(error)}", err=True)
+        how = f" ({_MATCHERS}, or --config)" if isinstance(error, SeveralClusters) else ""
+        typer.echo(f"error: {shown(asked.url)}: {shown(error)}{how}", err=True)
         raise typer.Exit(1) from None
     finally:
         client.close()

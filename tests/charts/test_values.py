@@ -241,6 +241,7 @@ RECOMMENDER_VALUES: Json = {
     "prometheusUrl": "https://prometheus.monitoring:9090",
     "prometheusProxy": "http://proxy:3128",
     "prometheusUsername": "",
+    "prometheusMatchers": ['cluster="prod"', 'env=~"a|b"'],
     **dict.fromkeys(("prometheusTokenFile", "prometheusCaFile", "prometheusCertFile", "prometheusKeyFile"), __file__),
 }
 

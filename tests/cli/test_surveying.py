@@ -225,3 +225,21 @@ def test_a_cron_jobs_patch_reaches_its_pods() -> None:
 def test_no_name_leaves_its_comment() -> None:
     text = "".join(patches([row("Job/x\nkind: Evil")]))
     assert "\nkind: Evil" not in text
+
+
+@pytest.mark.promserver
+@pytest.mark.parametrize("verb", ["recommend", "report"])
+def test_several_clusters_are_refused_until_one_is_chosen(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleets = [Fleet(now=int(SystemClock().now()) // 60 * 60, common={"cluster": one}) for one in ("prod", "stage")]
+    for fleet in fleets:
+        fleet.metrics = fleets[0].metrics
+        fleet.pod("db-0", ("StatefulSet", "db"))
+    with serving(fleets[0].metrics) as address:
+        refused = CliRunner().invoke(command(), [verb, "--prometheus", address])
+        assert refused.exit_code == 1
+        assert 'cluster is "prod", "stage"' in refused.stderr
+        assert "ELASTIPOD_PROMETHEUS_MATCHERS" in refused.stderr
+        monkeypatch.setenv("ELASTIPOD_PROMETHEUS_MATCHERS", 'cluster="stage"')
+        taken = CliRunner().invoke(command(), [verb, "--prometheus", address, "-o", "csv"])
+        assert taken.exit_code == 0
+        assert "StatefulSet/db" in taken.stdout or "StatefulSet,db" in taken.stdout

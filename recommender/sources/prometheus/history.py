@@ -38,7 +38,7 @@ class PrometheusHistory:
         return await asyncio.to_thread(self._fetch, requests, now, largest_node)
 
     def _fetch(self, requests: list[HistoryRequest], now: float, largest_node: Resources) -> Fetched:
-        found = discover(self._client, now, self._settings.prometheus_job)
+        found = discover(self._client, now, self._settings.prometheus_job, self._settings.prometheus_matchers)
         if found.cpu is None and found.memory is None:
             return Fetched(missing={one.workload for one in requests}, problems=list(found.problems))
         unknown = [one for request in requests for one in request.containers.values()]

@@ -42,7 +42,9 @@ class PrometheusSource:
 
     def _read(self, now: float, monotonic: float) -> UsageReading:
         if self._found is None or monotonic - self._found_at > _DISCOVERY_SECONDS:
-            self._found, self._found_at = discover(self._client, now, self._settings.prometheus_job), monotonic
+            settings = self._settings
+            self._found = discover(self._client, now, settings.prometheus_job, settings.prometheus_matchers)
+            self._found_at = monotonic
         found, shard = self._found, self._shard
         selecting = found.cpu or found.memory
         if selecting is None:

@@ -16,6 +16,7 @@ from recommender.history import ContainerHistory
 from recommender.samples import LEEWAY
 from recommender.settings import RecommenderSettings
 from recommender.sources.prometheus.client import PrometheusClient, PrometheusError
+from recommender.sources.prometheus.clusters import Clusters
 from recommender.sources.prometheus.counting import count
 from recommender.sources.prometheus.discovering import Found
 from recommender.sources.prometheus.folding import Fold
@@ -78,11 +79,17 @@ class HistoryLoader:
         self._at_once = at_once
 
     def instances(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> Counter[Instance]:
-        """The instances there were in a time, gone ones too, and their numbers of series. Raises PrometheusError."""
+        """The instances there were in a time, gone ones too, and their numbers of series.
+
+        Raises PrometheusError, and as one of these SeveralClusters.
+        """
         instances: Counter[Instance] = Counter()
+        clusters = Clusters()
         for selecting, metric in ((found.cpu, CPU), (found.memory, MEMORY)):
             if selecting is not None:
-                instances |= self._counted(selecting, selecting.series(metric, Shard(tuple(sorted(namespaces)))), span)
+                selector = selecting.series(metric, Shard(tuple(sorted(namespaces))))
+                instances |= self._counted(selecting, selector, span, clusters)
+        clusters.check()
         return instances
 
     def owners(self, found: Found, span: Span, namespaces: Iterable[str] = ()) -> Owners:
@@ -92,7 +99,8 @@ class HistoryLoader:
             return owners
         names = found.states
         wanted = sorted(namespaces)
-        matcher = one_of(names.namespace, wanted) if wanted else f'{names.namespace}!=""'
+        where = one_of(names.namespace, wanted) if wanted else f'{names.namespace}!=""'
+        matchers = ",".join((where, *found.matchers))
         for metric, kind, label in (
             (POD_OWNER, "Pod", names.pod),
             (REPLICA_SET_OWNER, "ReplicaSet", "replicaset"),
@@ -106,7 +114,7 @@ class HistoryLoader:
                 if one.name and labels.get("owner_is_controller", "true") == "true":
                     owners.add(one, owner)
 
-            self._client.label_sets(f"{metric}{{{matcher}}}", span.start - span.step, span.end, take)
+            self._client.label_sets(f"{metric}{{{matchers}}}", span.start - span.step, span.end, take)
         return owners
 
     def load(
@@ -167,13 +175,14 @@ class HistoryLoader:
             raise errors[-1]
         return loaded
 
-    def _counted(self, selecting: Selecting, selector: str, span: Span) -> Counter[Instance]:
+    def _counted(self, selecting: Selecting, selector: str, span: Span, clusters: Clusters) -> Counter[Instance]:
         counts: Counter[Instance] = Counter()
 
         def take(labels: dict[str, str]) -> None:
             instance = instance_of(labels, selecting.names)
             if instance is not None and (instance in counts or len(counts) < _MOST_INSTANCES):
                 counts[instance] += 1
+                clusters.see_past(labels)
 
         self._client.label_sets(selector, span.start - span.step, span.end, take)
         return counts

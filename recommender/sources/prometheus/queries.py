@@ -52,6 +52,8 @@ class Selecting:
 
     names: Names = Names()
     jobs: tuple[str, ...] = ()
+    matchers: tuple[str, ...] = ()
+    """Further ones, as PromQL writes them."""
 
     def series(self, metric: str, shard: Shard = EVERYTHING) -> str:
         """The series of a metric that are of containers, and of a shard where one is given.
@@ -63,6 +65,7 @@ class Selecting:
         for label, wanted in (("job", self.jobs), (names.namespace, shard.namespaces), (names.pod, shard.pods)):
             if wanted:
                 matchers.append(one_of(label, wanted))
+        matchers += self.matchers
         return f"{metric}{{{','.join(matchers)}}}"
 
     def by_container(self, query: str) -> str:

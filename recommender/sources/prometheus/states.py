@@ -30,12 +30,13 @@ from recommender.sources.prometheus.queries import (
 )
 
 _NODES: Final = (
-    ("max(machine_cpu_cores)", "max(machine_memory_bytes)"),
+    (("machine_cpu_cores",), ("machine_memory_bytes",)),
     (
-        'max(kube_node_status_allocatable{resource="cpu"})',
-        'max(kube_node_status_allocatable{resource="memory"})',
+        ("kube_node_status_allocatable", 'resource="cpu"'),
+        ("kube_node_status_allocatable", 'resource="memory"'),
     ),
 )
+"""A metric of cores and one of bytes, with matchers."""
 
 Sizes = dict[Instance, Resources]
 
@@ -90,8 +91,9 @@ class States:
 
     def largest_node(self) -> Resources:
         """The most that any node has, per resource."""
-        for cpu, memory in _NODES:
-            amounts = [number for query in (cpu, memory) for _, number in self._client.numbers(query, self._now)]
+        for those in _NODES:
+            queries = [f"max({metric}{{{','.join((*of, *self._found.matchers))}}})" for metric, *of in those]
+            amounts = [number for query in queries for _, number in self._client.numbers(query, self._now)]
             if len(amounts) == 2 and all(0 < one < MOST_BYTES for one in amounts):
                 return Resources(math.ceil(amounts[0] * 1000), math.ceil(amounts[1]))
         return NOTHING
@@ -156,7 +158,7 @@ class States:
     def _of(self, metric: str, names: Names, *matchers: str) -> str:
         """A metric's series of the namespaces that are looked at."""
         where = one_of(names.namespace, self._namespaces) if self._namespaces else f'{names.namespace}!=""'
-        return f"{metric}{{{','.join((where, *matchers))}}}"
+        return f"{metric}{{{','.join((where, *self._found.matchers, *matchers))}}}"
 
 
 def _highest(query: str, names: Names, *more: str) -> str:

@@ -47,7 +47,7 @@ def survey(
     watch: Watch = unwatched,
 ) -> Surveyed:
     """What there is, and its history; `watch` is shown what that is made of. Raises PrometheusError."""
-    found = discover(client, now, settings.prometheus_job)
+    found = discover(client, now, settings.prometheus_job, settings.prometheus_matchers)
     if found.cpu is None and found.memory is None:
         raise Unusable("; ".join(found.problems))
     where = tuple(sorted(namespaces))

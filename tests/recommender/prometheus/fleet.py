@@ -34,6 +34,8 @@ class Fleet:
     names: tuple[str, str, str] = ("namespace", "pod", "container")
     job: str = "kubelet"
     now: int = NOW
+    common: dict[str, str] = field(default_factory=dict)
+    """Labels of all series, as of a cluster."""
 
     def pod(
         self,
@@ -58,7 +60,13 @@ class Fleet:
             counter += cores(at) * self.scrape_seconds
         named = dict(zip(self.names, (namespace, name, container), strict=True))
         for number in range(scrapes):
-            more = {"job": self.job, "id": f"/kubepods/pod-{name}/{container}", "instance": f"n{number}", **labels}
+            more = {
+                "job": self.job,
+                "id": f"/kubepods/pod-{name}/{container}",
+                "instance": f"n{number}",
+                **self.common,
+                **labels,
+            }
             used = [(at, memory(at)) for at in times]
             self.metrics.add("container_cpu_usage_seconds_total", {**named, **more}, samples)
             self.metrics.add("container_memory_working_set_bytes", {**named, **more}, used)
@@ -82,7 +90,7 @@ class Fleet:
         """A line of kube-state-metrics: what controls a pod, a replicaset or a job_name."""
         since, until = self._day(since, until)
         metric = {"pod": "kube_pod_owner", "replicaset": "kube_replicaset_owner", "job_name": "kube_job_owner"}[label]
-        labels = {"namespace": namespace, label: name, "owner_kind": owner[0], "owner_name": owner[1]}
+        labels = {"namespace": namespace, label: name, "owner_kind": owner[0], "owner_name": owner[1], **self.common}
         times = range(int(since), int(until) + 1, 300)
         self.metrics.add(metric, {**labels, "owner_is_controller": "true", "job": "ksm"}, [(at, 1) for at in times])
 
@@ -90,6 +98,7 @@ class Fleet:
         """A line of kube-state-metrics: what a container asks for."""
         unit = "core" if resource == "cpu" else "byte"
         labels = {"namespace": namespace, "pod": pod, "container": "app", "resource": resource, "unit": unit}
+        labels |= self.common
         times = range(self.now - 3600, self.now + 1, 60)
         self.metrics.add(
             f"kube_pod_container_resource_{kind}", {**labels, "job": "ksm"}, [(at, amount) for at in times]
@@ -97,7 +106,9 @@ class Fleet:
 
     def metric(self, name: str, amount: float, **labels: str) -> None:
         """Another metric of kube-state-metrics or of a kubelet, the same for the last hour."""
-        self.metrics.add(name, labels, [(at, amount) for at in range(self.now - 3600, self.now + 1, 60)])
+        self.metrics.add(
+            name, {**labels, **self.common}, [(at, amount) for at in range(self.now - 3600, self.now + 1, 60)]
+        )
 
     def _day(self, since: float | None, until: float | None) -> tuple[float, float]:
         return self.now - DAY if since is None else since, self.now if until is None else until
