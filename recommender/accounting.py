@@ -141,6 +141,8 @@ class Accounting:
         """What is missing in it, and why."""
         if found.left_out:
             yield f"Not listed, but in the cluster's totals: {counted(found.left_out, 'more container')}."
+        if found.unpriced:
+            yield found.unpriced
         if found.told and all(of.used is None for of in found.totals.values()):
             yield _NO_USAGE
         if self._realisable is None:
@@ -158,8 +160,9 @@ class Accounting:
             window_seconds = facts.recent.seconds
             more = USAGE_WINDOW.only(window_seconds).encode()
             more += prices_text(nodes.values(), self._prices) + nodes_text(snapshot)
+            unpriced = self._prices.note_on(nodes.values())
             more += pods_text(snapshot, self._settings.most_pods_told)
-            found = _Accounts(facts.at, shown, left_out, totals(those), window_seconds, more)
+            found = _Accounts(facts.at, shown, left_out, totals(those), window_seconds, more, unpriced)
             return found, snapshot, self._written(found) if is_asked_for else None
 
         return add_up
@@ -205,6 +208,8 @@ class _Accounts:
     """So much time usage is told of; 0 where it is of the instant only."""
     more: bytes
     """What /metrics tells besides: that window, prices, nodes and pods."""
+    unpriced: str
+    """Which nodes the price table has no row for."""
 
 
 def _sums(found: Totals) -> Sums:

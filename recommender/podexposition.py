@@ -10,7 +10,8 @@ from typing import Final
 from elastipod.gauges import Gauge, labels
 from elastipod.pods import Container, Node, Pod
 from elastipod.quantities import Resources
-from recommender.prices import NodeClass, PriceTable, class_of
+from recommender.nodekinds import NodeKind, kind_of
+from recommender.prices import PriceTable
 from recommender.ranges import Resource
 from recommender.savings import Snapshot, counts
 from recommender.wholepods import container_limits
@@ -45,7 +46,7 @@ def nodes_text(snapshot: Snapshot) -> bytes:
 
 def prices_text(nodes: Iterable[Node], prices: PriceTable) -> bytes:
     """A price for each kind of node that there is; where no node is known, what holds for it."""
-    kinds = {class_of(node): prices.of(node) for node in nodes} or {NodeClass(): prices.default()}
+    kinds = {kind_of(node): prices.of(node) for node in nodes} or {NodeKind(): prices.default()}
     found = [
         (
             labels(

@@ -8,26 +8,18 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from elastipod.pods import Node
+from recommender import nodekinds
+from recommender.nodekinds import NodeKind, capacity_type, kind_of
 
 HOURS_A_MONTH: Final = 730.0
 _GIB: Final = 1024.0**3
-_INSTANCE_TYPES: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-_REGIONS: Final = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-_CAPACITY_TYPES: Final = (
-    "karpenter.sh/capacity-type",
-    "eks.amazonaws.com/capacityType",
-    "cloud.google.com/gke-provisioning",
-    "kubernetes.azure.com/scalesetpriority",
-    "node.kubernetes.io/lifecycle",
-)
-_IS_SPOT: Final = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
-_SPOT: Final = ("spot", "preemptible")
 _SELECTING: Final = ("instance_type", "capacity_type", "region")
 _PRICING: Final = ("core_hour", "gib_hour")
 _COLUMNS: Final = (*_SELECTING, *_PRICING, "currency")
@@ -35,6 +27,7 @@ _CURRENCY: Final = re.compile(r"[A-Z]{3}")
 _NUMBER: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _MOST_ROWS: Final = 100_000
 _MOST: Final = 1e6
+_MOST_NAMED: Final = 5
 
 
 class PriceError(ValueError):
@@ -67,41 +60,43 @@ ON_DEMAND: Final = Prices(0.031611, 0.004237, "USD", "OpenCost's default, on dem
 SPOT: Final = Prices(0.006655, 0.000892, "USD", "OpenCost's default, spot")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeClass:
-    """What a node's price depends on; empty where its labels do not say."""
-
-    instance_type: str = ""
-    capacity_type: str = ""
-    region: str = ""
-
-
-def class_of(node: Node) -> NodeClass:
-    """By the labels that clouds and autoscalers set; capacity types in lower case."""
-    capacity = _first(node.labels, _CAPACITY_TYPES).lower()
-    if any(node.labels.get(one) == "true" for one in _IS_SPOT):
-        capacity = "spot"
-    return NodeClass(_first(node.labels, _INSTANCE_TYPES), capacity, _first(node.labels, _REGIONS))
-
-
 class PriceTable:
     """Prices by class of node: the row that says most holds, instance type before region before capacity type."""
 
-    def __init__(self, rows: Mapping[NodeClass, Prices] | None = None) -> None:
+    def __init__(self, rows: Mapping[NodeKind, Prices] | None = None) -> None:
         """An empty field of a row's class stands for any."""
         self._rows = dict(rows or {})
         self.currency = next((one.currency for one in self._rows.values()), ON_DEMAND.currency)
 
     def of(self, node: Node) -> Prices:
         """What holds for a node."""
-        known = class_of(node)
-        for instance in dict.fromkeys((known.instance_type, "")):
-            for region in dict.fromkeys((known.region, "")):
-                for capacity in dict.fromkeys((known.capacity_type, "")):
-                    found = self._rows.get(NodeClass(instance, capacity, region))
+        kind = kind_of(node)
+        return self._row_of(kind) or self.default(is_spot=kind.capacity_type == nodekinds.SPOT)
+
+    def note_on(self, nodes: Iterable[Node]) -> str:
+        """How many nodes, and of which kinds, the table has no row for; nothing where it has, or there is no table."""
+        missed: Counter[NodeKind] = Counter()
+        if self._rows:
+            missed.update(kind for kind in map(kind_of, nodes) if self._row_of(kind) is None)
+        if not missed:
+            return ""
+        shown = [f"{number} {kind}" for kind, number in missed.most_common(_MOST_NAMED)]
+        if len(missed) > _MOST_NAMED:
+            shown.append(f"and those of {len(missed) - _MOST_NAMED} more kinds")
+        count = missed.total()
+        return (
+            f"The price table has no row for {count} node{'' if count == 1 else 's'} ({', '.join(shown)}): "
+            "OpenCost's published defaults hold there. Add rows for them, or one for all others."
+        )
+
+    def _row_of(self, kind: NodeKind) -> Prices | None:
+        for instance in dict.fromkeys((kind.instance_type, "")):
+            for region in dict.fromkeys((kind.region, "")):
+                for capacity in dict.fromkeys((kind.capacity_type, "")):
+                    found = self._rows.get(NodeKind(instance, capacity, region))
                     if found is not None:
                         return found
-        return self.default(is_spot=known.capacity_type in _SPOT)
+        return None
 
     @property
     def words(self) -> str:
@@ -110,7 +105,7 @@ class PriceTable:
         if not self._rows:
             return known
         rows = f"a price table of {len(self._rows)} row{'' if len(self._rows) == 1 else 's'}"
-        everywhere = self._rows.get(NodeClass())
+        everywhere = self._rows.get(NodeKind())
         return f"{rows}, and elsewhere {known if everywhere is None else _in_words(everywhere)}"
 
     def default(self, *, is_spot: bool = False) -> Prices:
@@ -118,7 +113,7 @@ class PriceTable:
 
         Raises PriceError where the table has another currency than the defaults and no row for all nodes.
         """
-        found = self._rows.get(NodeClass())
+        found = self._rows.get(NodeKind())
         if found is not None:
             return found
         if self.currency != ON_DEMAND.currency:
@@ -142,7 +137,7 @@ def read_prices(text: str, where: str = "the price table", currency: str = ON_DE
             raise PriceError(f"{where} is empty: the first line names the columns {', '.join(_COLUMNS)}")
         columns = [one.strip() for one in header]
         _check_columns(columns, where)
-        rows: dict[NodeClass, Prices] = {}
+        rows: dict[NodeKind, Prices] = {}
         for line in lines:
             if not any(one.strip() for one in line):
                 continue
@@ -152,8 +147,10 @@ def read_prices(text: str, where: str = "the price table", currency: str = ON_DE
             if len(rows) >= _MOST_ROWS:
                 raise PriceError(f"{at}: more than {_MOST_ROWS} rows")
             fields = dict(zip(columns, (one.strip() for one in line), strict=True))
-            of = NodeClass(
-                fields.get("instance_type", ""), fields.get("capacity_type", "").lower(), fields.get("region", "")
+            of = NodeKind(
+                fields.get("instance_type", ""),
+                capacity_type(fields.get("capacity_type", "")),
+                fields.get("region", ""),
             )
             if of in rows:
                 raise PriceError(f"{at} speaks of the same nodes as a line before")
@@ -214,7 +211,3 @@ def _currency(fields: Mapping[str, str], default: str, at: str) -> str:
 
 def _in_words(prices: Prices) -> str:
     return f"{prices.core_hour:g} {prices.currency} for a core and {prices.gib_hour:g} for a GiB, an hour"
-
-
-def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((labels[one] for one in names if labels.get(one)), "")

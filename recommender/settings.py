@@ -132,9 +132,9 @@ class RecommenderSettings:
     most_pods_told: int = 0
     """Pods that /metrics tells of one by one besides, or 0; elastipod_pod_series_left_out says how many it does not."""
     prices_file: str = ""
-    """A CSV of what a core and a GiB cost for an hour, with the columns instance_type, capacity_type, region,
-    core_hour, gib_hour and currency; OpenCost's published defaults, in USD, where empty and for nodes that no row
-    speaks of."""
+    """A CSV of what a core and a GiB cost for an hour, with the columns instance_type, capacity_type (on-demand or
+    spot, as each cloud calls it), region, core_hour, gib_hour and currency; OpenCost's published defaults, in USD,
+    where empty and for nodes that no row speaks of."""
     most_writes_at_once: int = 10
     """Requests to the API server under way at once."""
     most_checkpoints_per_run: int = 500

@@ -61,6 +61,7 @@ def surveyed_savings(
     notes = [
         *_first(surveyed.problems),
         *([] if nodes else [NO_NODE_PRICES]),
+        *([unpriced] if (unpriced := prices.note_on(nodes)) else []),
         *([] if knows_templates else [NO_TEMPLATES]),
         *([NO_NODES] if spare is None else []),
     ]

@@ -157,6 +157,9 @@ def test_with_a_cluster_named_nodes_have_their_prices_and_can_be_given_back(clus
     with serving(fleet.metrics) as address:
         words = ("report", "--prometheus", address, "--kubeconfig", str(cluster.kubeconfig), "--prices", str(file))
         whole, part = (cluster.run(*words, *more, "-o", "json") for more in ((), ("-n", "default")))
+        file.write_text("instance_type,core_hour,gib_hour\nm5.large,0.1,0.01\n")
+        without_row = read_savings(cluster.run(*words, "-o", "json").stdout.encode())
+    assert [one for one in without_row.notes if "has no row for 1 node (1 on-demand)" in one]
     assert whole.exit_code == part.exit_code == 0, whole.output + part.output
     found = read_savings(whole.stdout.encode())
     assert found.realisable is not None

@@ -11,10 +11,11 @@ from elastipod.api import BOOST_ANNOTATION, AutoscalerStatus, ContainerRecommend
 from elastipod.clock import ManualClock
 from elastipod.kube.connection import PatchType
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, POD_DISRUPTION_BUDGETS, PODS
-from recommender.accounting import SAVINGS_PATH, Seldom
+from elastipod.pods import Node
+from recommender.accounting import SAVINGS_PATH, Accounting, Seldom
 from recommender.checkpoints import HISTORY_ANNOTATION
 from recommender.exposition import accounts_text
-from recommender.prices import ON_DEMAND, PriceTable
+from recommender.prices import ON_DEMAND, PriceTable, read_prices
 from recommender.report.told import NO_COST, NUMBERS, Over, Paid, Savings, Told, read_savings
 from recommender.savings import Direction, accounts
 from recommender.snapshots import Snapshots, take_down
@@ -357,6 +358,17 @@ async def test_what_can_not_be_known_is_told_with_why() -> None:
         assert savings(world).realisable is None
         assert "elastipod_realisable_nodes" not in gauges(world)
         assert [note[:16] for note in savings(world).notes] == ["No node is known"]
+
+
+async def test_nodes_that_the_price_table_has_no_row_for_are_told() -> None:
+    async with await started() as world:
+        await world.run(cpu=0.1, memory=100 * MI)
+        for row, notes in (("m5,1,1", 1), (",1,1", 0)):
+            table = read_prices(f"instance_type,core_hour,gib_hour\n{row}\n")
+            made = Accounting(world.recommender.recommendations, world.clock, world.settings, table)
+            await made.run({"n1": Node("n1")}, ())
+            found = read_savings(made.answer(SAVINGS_PATH) or b"")
+            assert len([one for one in found.notes if "no row for 1 node (1 on-demand)" in one]) == notes
 
 
 async def test_of_too_many_the_dearest_are_told_and_the_totals_are_of_all() -> None:

@@ -134,7 +134,7 @@ def test_prices_are_told_once_for_each_kind_of_node() -> None:
     table = read_prices("instance_type,core_hour,gib_hour,currency\nm5,2,0.5,EUR\n,1,0.25,EUR\n")
     large = {"node.kubernetes.io/instance-type": "m5"}
     found = read(prices_text([Node("a", labels=large), Node("b", labels=large), Node("c")], table))
-    labels = {"instance_type": "m5", "capacity_type": "", "region": "", "currency": "EUR"}
+    labels = {"instance_type": "m5", "capacity_type": "on-demand", "region": "", "currency": "EUR"}
     assert found["elastipod_price_core_hour"] == [(labels, 2.0), ({**labels, "instance_type": ""}, 1.0)]
     assert found["elastipod_price_gib_hour"] == [(labels, 0.5), ({**labels, "instance_type": ""}, 0.25)]
     [(unknown, price)] = read(prices_text([], PriceTable()))["elastipod_price_core_hour"]
