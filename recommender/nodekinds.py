@@ -22,7 +22,7 @@ _CAPACITY_TYPES: Final = (
     "node.kubernetes.io/lifecycle",
 )
 _IS_SPOT: Final = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
-_WORDS: Final = {
+WORDS: Final = {
     **dict.fromkeys(("ondemand", "regular", "normal", "standard"), ON_DEMAND),
     **dict.fromkeys(("spot", "preemptible", "ec2spot"), SPOT),
 }
@@ -55,7 +55,7 @@ def kind_of(node: Node) -> NodeKind:
 def capacity_type(text: str) -> str:
     """What any cloud calls it, as `on-demand` or `spot`; another word in lower case, with `-` within."""
     word = _BETWEEN.sub("-", text.lower())
-    return _WORDS.get(word.replace("-", ""), word)
+    return WORDS.get(word.replace("-", ""), word)
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

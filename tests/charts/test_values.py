@@ -8,7 +8,8 @@ import pytest
 
 from elastipod.pods import Node
 from elastipod.settings import load_all
-from recommender.prices import read_prices
+from recommender.nodekinds import WORDS, capacity_type
+from recommender.prices import PriceError, read_prices
 from tests.charts.pages import CHART, SCHEMA, SET_BY_THE_CHART, SETTINGS, camel, default_values, pages
 from tests.charts.rendering import COMPONENTS, Refused, containers, helm, needs_helm, notes, render
 
@@ -166,6 +167,11 @@ _BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "a
         ({"prices": {"csv": "x", "currency": "EUR"}}, ["prices.csv", "prices.currency is EUR"]),
         ({"prices": {"currency": "EUR"}}, ["prices.currency is EUR", "prices.nodes"]),
         (
+            {"prices": {"nodes": [{"coreHour": 1, "gibHour": 1}, {"coreHour": 2, "gibHour": 1}]}},
+            ["prices.nodes, entry 2 speaks of the same nodes as prices.nodes, entry 1"],
+        ),
+        ({"prices": {"nodes": [{"coreHour": 2e6, "gibHour": 1}]}}, ["prices.nodes, entry 1", "core_hour is"]),
+        (
             {"metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}},
             ["metrics.podMonitor.enabled", "metrics.serviceMonitor.enabled"],
         ),
@@ -209,6 +215,54 @@ def test_prices_reach_the_recommender_as_they_are_given(prices: Json) -> None:
     # Another price is read, since the pod is another.
     other = render({"prices": {"nodes": [{"coreHour": 4, "gibHour": 1}]}}).pods()["recommender"]
     assert other["metadata"]["annotations"] != pod["metadata"]["annotations"]
+
+
+REFUSED_TABLES = [
+    "\n",
+    "core_hour",
+    "core_hour;gib_hour\n0,1;0,2",
+    "core_hour,gib_hour,zone\n1,2,a",
+    "core_hour,gib_hour,core_hour\n1,2,1",
+    "core_hour,gib_hour\r1,2\r",
+    "core_hour,gib_hour\n",
+    "core_hour,gib_hour\n1",
+    "core_hour,gib_hour\n1,two",
+    "core_hour,gib_hour\n-1,2",
+    "core_hour,gib_hour\n1,2000000",
+    "core_hour,gib_hour\n1,2\n1,3",
+    "capacity_type,core_hour,gib_hour\nspot,1,2\nPREEMPTIBLE ,1,3",
+    "core_hour,gib_hour,currency\n1,2,euro",
+    "region,core_hour,gib_hour,currency\na,1,2,EUR\n,1,2,USD",
+    "region,core_hour,gib_hour,currency\na,1,2,EUR",
+]
+TAKEN_TABLES = [
+    "\ufeffcore_hour,gib_hour\r\n.5,25e-2\r\n",
+    '"core_hour","gib_hour","region"\n"1","2","a,b"\n',
+    "\n core_hour , gib_hour\n\n1,2\n,\n",
+    "region,capacity_type,core_hour,gib_hour\na,spot,1,2\na,,1,2\na,on-demand,1,2\na,reserved,1,2\n",
+]
+
+
+@needs_helm
+@pytest.mark.parametrize("table", [*REFUSED_TABLES, *TAKEN_TABLES])
+def test_a_price_table_is_refused_where_the_recommender_would_refuse_it(table: str) -> None:
+    if table in TAKEN_TABLES:
+        read_prices(table)
+        render({"prices": {"csv": table}})
+        return
+    with pytest.raises(PriceError):
+        read_prices(table)
+    with pytest.raises(Refused, match=r"prices\.csv"):
+        render({"prices": {"csv": table}})
+
+
+@needs_helm
+@pytest.mark.parametrize("word", [*WORDS, "ON_DEMAND", "On-Demand", "Ec2Spot"])
+def test_the_chart_knows_the_words_for_capacity_types_that_the_recommender_knows(word: str) -> None:
+    of = {"coreHour": 1, "gibHour": 1}
+    entries = [{**of, "capacityType": word}, {**of, "capacityType": capacity_type(word)}]
+    with pytest.raises(Refused, match="same nodes"):
+        render({"prices": {"nodes": entries}})
 
 
 @needs_helm

@@ -58,18 +58,6 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* What nodes cost, as CSV; empty for the recommender's own defaults. */}}
-{{- define "elastipod.prices" -}}
-{{- if .Values.prices.csv -}}
-{{ .Values.prices.csv }}
-{{- else if .Values.prices.nodes -}}
-instance_type,capacity_type,region,core_hour,gib_hour,currency
-{{- range .Values.prices.nodes }}
-{{ .instanceType | default "" }},{{ .capacityType | default "" }},{{ .region | default "" }},{{ toJson .coreHour }},{{ toJson .gibHour }},{{ $.Values.prices.currency }}
-{{- end }}
-{{- end -}}
-{{- end -}}
-
 {{/* Takes (list root component). */}}
 {{- define "elastipod.selectorLabels" -}}
 {{- $root := first . -}}
