@@ -15,6 +15,7 @@ from msgspec import structs
 
 from elastipod.api import AutoscalerStatus, ElasticPolicy
 from elastipod.limits import LimitRange, Quota
+from elastipod.nodeclass import parted
 from elastipod.pods import ContainerKey, Node, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
@@ -303,7 +304,7 @@ class Recommendations:
             if heard_at is not None and now - heard_at <= self._settings.history_seconds:
                 continue
             is_claimed = key.workload in self._by_workload
-            if is_claimed and any(pod.container(key.container) for pod in self.members.pods(key.workload)):
+            if is_claimed and self._is_in_a_pod(key):
                 continue
             self.learning.forget(row)
             self.history.forget(key)
@@ -375,6 +376,14 @@ class Recommendations:
             return ()
         ours = [one for one in self.claims_of(claim.target) if one != key and self._known[one].claim.acts]
         return tuple(sorted({*ours, *self._rivals_of.get(claim.target, ())}))
+
+    def _is_in_a_pod(self, key: ContainerKey) -> bool:
+        """Whether a pod has the container; on a node of the class, where it is that on a class."""
+        container, of = parted(key.container)
+        return any(
+            pod.container(container) is not None and (not of or self.learning.node_classes.key_of(pod.node_name) == of)
+            for pod in self.members.pods(key.workload)
+        )
 
     def _mark(self, keys: Iterable[str]) -> None:
         self._dirty.update(keys)

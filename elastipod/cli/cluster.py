@@ -32,6 +32,7 @@ from elastipod.kube.resources import (
     ResourceType,
 )
 from elastipod.kube.rows import decode_autoscaler, decode_elastic_node, decode_node, decode_policy, metadata_decoder
+from elastipod.nodeclass import class_key, node_class
 from elastipod.owners import Owned
 from elastipod.pods import Node, Pod, Workload
 
@@ -65,6 +66,14 @@ class Picture:
         """The pods an autoscaler speaks of."""
         meant = target_of(autoscaler)
         return [] if meant is None else [pod for pod, workload in self._placed if workload == meant]
+
+    def node_class_key(self, pod: Pod) -> str:
+        """The class of the node a pod is on, as it stands in names; nothing where that is not known."""
+        return self._class_keys.get(pod.node_name, "")
+
+    @cached_property
+    def _class_keys(self) -> dict[str, str]:
+        return {node.name: class_key(node_class(node)) for node in self.nodes}
 
     @cached_property
     def _claimed(self) -> set[Workload]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from msgspec import Struct
 
-from elastipod.api import ObjectMeta, resource_list
+from elastipod.api import ContainerRecommendation, ObjectMeta, resource_list
 from elastipod.cli.cluster import Picture, read_picture
 from elastipod.cli.options import (
     ContextOption,
@@ -28,6 +28,7 @@ from elastipod.kube.decoding import whole
 from elastipod.kube.errors import NotFound
 from elastipod.kube.listing import list_rows
 from elastipod.kube.resources import EVENTS
+from elastipod.nodeclass import on_class, parted
 from elastipod.pods import Container, Pod, ResizeCondition
 
 _MOST_EVENTS: Final = 20
@@ -160,7 +161,8 @@ def _recommendations(picture: Picture, pod: Pod) -> Iterator[dict[str, Any]]:
         if target_of(autoscaler) not in choices:
             continue
         status = autoscaler.status
-        for one in (status and status.recommendation and status.recommendation.container_recommendations) or []:
+        found = (status and status.recommendation and status.recommendation.container_recommendations) or []
+        for one in _holding(found, picture.node_class_key(pod)):
             yield {
                 "container": one.container_name,
                 "autoscaler": autoscaler.metadata.name,
@@ -178,6 +180,15 @@ def _recommendations(picture: Picture, pod: Pod) -> Iterator[dict[str, Any]]:
                 "message": condition.message,
                 "since": condition.last_transition_time or "",
             }
+
+
+def _holding(found: list[ContainerRecommendation], of: str) -> Iterator[ContainerRecommendation]:
+    """What holds on nodes of a class: the size for that class, and for all nodes where there is none."""
+    names = {one.container_name for one in found}
+    for one in found:
+        container, key = parted(one.container_name)
+        if key == of if key else on_class(container, of) not in names:
+            yield one
 
 
 def _container_facts(container: Container) -> dict[str, Any]:

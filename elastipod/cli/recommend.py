@@ -26,7 +26,8 @@ from elastipod.cli.options import (
 from elastipod.cli.output import change, print_csv, print_rows
 from elastipod.cli.patches import patches
 from elastipod.cli.templates import Templates, read_templates
-from elastipod.pods import Container, ContainerKind, Pod
+from elastipod.nodeclass import parted
+from elastipod.pods import ContainerKind, Pod
 from elastipod.quantities import NOTHING, QuantityError, Resources, format_cpu, show_memory
 from recommender.wholepods import pod_target
 
@@ -117,11 +118,13 @@ def recommendation_rows(picture: Picture, *, only_matched: bool = False) -> Iter
         if only_matched and not pods:
             continue
         recommended = _recommendations(autoscaler)
-        targets = {one.container_name: _read(one.target) for one in recommended}
         for one in recommended:
-            yield _row(autoscaler, pods, one, targets)
+            _, of = parted(one.container_name)
+            there = [pod for pod in pods if picture.node_class_key(pod) == of] if of else pods
+            sizes = _sizes_now(there, one) or _sizes_now(pods, one) or (NOTHING, NOTHING)
+            yield _row(autoscaler, there, one, sizes, _targets(recommended, of))
         if not recommended:
-            yield _row(autoscaler, pods, None, targets)
+            yield _row(autoscaler, pods, None, (NOTHING, NOTHING), {})
 
 
 def _recommendations(autoscaler: Autoscaler) -> list[ContainerRecommendation]:
@@ -131,13 +134,25 @@ def _recommendations(autoscaler: Autoscaler) -> list[ContainerRecommendation]:
     return status.recommendation.container_recommendations or []
 
 
+def _targets(recommended: list[ContainerRecommendation], of: str) -> dict[str, Resources]:
+    """By container, what is recommended for pods on nodes of a class; for all nodes where that is not said apart."""
+    found = {parted(one.container_name): _read(one.target) for one in recommended}
+    for_all = {container: target for (container, key), target in found.items() if not key}
+    return for_all | {container: target for (container, key), target in found.items() if key == of}
+
+
 def _row(
-    autoscaler: Autoscaler, pods: list[Pod], one: ContainerRecommendation | None, targets: Mapping[str, Resources]
+    autoscaler: Autoscaler,
+    pods: list[Pod],
+    one: ContainerRecommendation | None,
+    sizes: tuple[Resources, Resources],
+    targets: Mapping[str, Resources],
 ) -> dict[str, Any]:
+    """Of the pods that a recommendation is for, with their requests and limits."""
     target = autoscaler.spec.target_ref
     conditions = {found.type: found for found in (autoscaler.status and autoscaler.status.conditions) or []}
     low = conditions.get("LowConfidence")
-    has, limits = _sizes_now(pods, one.container_name) if one else (Resources(), Resources())
+    has, limits = sizes
     whole = next((pod_target(pod, targets) for pod in pods if not pod.is_terminal), NOTHING)
     is_recommended = one is not None
     one = one or ContainerRecommendation()
@@ -146,7 +161,7 @@ def _row(
         "namespace": autoscaler.metadata.namespace,
         "workload": f"{target.kind}/{target.name}" if target else "",
         "container": one.container_name,
-        "is_sidecar": any(_is_sidecar(pod, one.container_name) for pod in pods) if pods else None,
+        "is_sidecar": any(_is_sidecar(pod, parted(one.container_name)[0]) for pod in pods) if pods else None,
         "pods": len(pods),
         "cpu": change(has.cpu_millicores, wants.cpu_millicores, format_cpu),
         "memory": change(has.memory_bytes, wants.memory_bytes, show_memory),
@@ -173,14 +188,15 @@ def _is_sidecar(pod: Pod, container: str) -> bool:
     return found is not None and found.kind is ContainerKind.SIDECAR
 
 
-def _sizes_now(pods: list[Pod], container: str) -> tuple[Resources, Resources]:
-    """The largest request and the largest limit of that container among the pods that are alive."""
-    requests = limits = Resources()
-    for pod in pods:
-        found: Container | None = None if pod.is_terminal else pod.container(container)
-        if found is not None:
-            requests, limits = requests.largest(found.requests), limits.largest(found.limits)
-    return requests, limits
+def _sizes_now(pods: list[Pod], one: ContainerRecommendation) -> tuple[Resources, Resources] | None:
+    """The largest request and the largest limit of its container among the pods that are alive; None without any."""
+    name, _ = parted(one.container_name)
+    living = (pod.container(name) for pod in pods if not pod.is_terminal)
+    found = [container for container in living if container is not None]
+    requests = limits = NOTHING
+    for container in found:
+        requests, limits = requests.largest(container.requests), limits.largest(container.limits)
+    return (requests, limits) if found else None
 
 
 def _read(amounts: ResourceList | None) -> Resources:

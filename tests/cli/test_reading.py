@@ -15,9 +15,9 @@ from elastipod.cli.parts import RunningPart
 from elastipod.cli.status import status_facts
 from elastipod.clock import SystemClock, to_rfc3339_micro
 from elastipod.kube.leadership import ADDRESS_ANNOTATION
-from tests.build import owner_json, pod_json, running_status
-from tests.cli.cluster import Cluster, autoscaler_json, write_kubeconfig
-from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, Json
+from tests.build import node_json, owner_json, pod_json, running_status
+from tests.cli.cluster import RECOMMENDED, Cluster, autoscaler_json, write_kubeconfig
+from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, NODES, Json
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -69,6 +69,40 @@ def test_recommend_wide_adds_the_bounds_and_the_messages(cluster: Cluster) -> No
     answer = cluster.run("recommend", "-o", "wide")
     assert "100m to 1" in answer.stdout
     assert "too little history" in answer.stdout
+
+
+def add_sizes_by_class(cluster: Cluster) -> None:
+    """A pod on a node of four CPUs and one on a node of 96, with a size for each class and one for all."""
+    cluster.post(NODES, node_json("n2", cpu="96"))
+    first = cluster.add_web(cpu="1", memory="1Gi", memory_limit="2Gi")
+    [owner] = first["metadata"]["ownerReferences"]
+    second = pod_json("web-1-b", node="n2", labels={"app": "web"}, owner=owner, cpu="3", memory="1Gi")
+    cluster.put_pod(second, running_status(second))
+    names = ("app", "app.4-cpus", "app.96-cpus", "app.8-cpus")
+    sizes = [{**RECOMMENDED, "containerName": name} for name in names]
+    status = {"status": {"recommendation": {"containerRecommendations": sizes}}}
+    cluster.patch(f"{AUTOSCALERS}/web/status", status, MERGE)
+
+
+def test_a_size_for_a_class_of_nodes_is_shown_beside_what_pods_there_request(cluster: Cluster) -> None:
+    add_sizes_by_class(cluster)
+    found = {row["container"]: row for row in rows(cluster, "recommend")}
+    shown = {name: (row["pods"], row["requests"]["cpu_millicores"], row["cpu"]) for name, row in found.items()}
+    assert shown == {
+        "app": (2, 3000, "3 -> 250m"),
+        "app.4-cpus": (1, 1000, "1 -> 250m"),
+        "app.96-cpus": (1, 3000, "3 -> 250m"),
+        # No pod is there: what the container requests elsewhere.
+        "app.8-cpus": (0, 3000, "3 -> 250m"),
+    }
+    assert found["app.4-cpus"]["limits"]["memory_bytes"] == 2 * 1024**3
+
+
+def test_explain_tells_the_size_that_holds_on_the_pods_node(cluster: Cluster) -> None:
+    add_sizes_by_class(cluster)
+    for pod, name in (("web-1-a", "app.4-cpus"), ("web-1-b", "app.96-cpus")):
+        told = facts(cluster, "explain", pod)["recommendations"]
+        assert [one["container"] for one in told if "container" in one] == [name]
 
 
 def test_json_and_yaml_hold_the_same(cluster: Cluster) -> None:

@@ -123,6 +123,12 @@ def test_a_class_that_was_not_heard_of_for_as_long_as_history_is_kept_is_forgott
     assert fleet.targets.keys() == {"app", SMALL}
 
 
+def test_a_class_whose_pods_are_not_heard_is_kept_while_they_are_there() -> None:
+    """As a container is on all nodes: what is recommended outlives a source that tells nothing."""
+    fleet = Fleet(sizes="ByNodeClass").run(90, CORES)
+    assert fleet.known.expire(fleet.now + 2 * RecommenderSettings().history_seconds) == []
+
+
 def test_a_kill_counts_for_its_class_and_not_for_the_others() -> None:
     fleet = Fleet(sizes="ByNodeClass").run(60, CORES)
     pod = next(name for name, node in fleet.nodes().items() if node.capacity.cpu == 96_000)
