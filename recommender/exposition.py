@@ -14,7 +14,8 @@ from elastipod.gauges import Gauge, escaped, labels
 from elastipod.quantities import Resources
 from recommender.ranges import Resource
 from recommender.realisable import Realisable
-from recommender.savings import Account, Advised, Cost, Usage
+from recommender.savings import Account, Advised, Usage
+from recommender.sums import Cost
 
 Value = Callable[[Account], float | None]
 
@@ -128,17 +129,17 @@ FAMILIES: Final = (
     ),
     Family(
         "elastipod_workload_waste",
-        "Reserved above what is recommended and needed, in cores or bytes. No bill is lower before nodes go.",
+        "Reserved above what is needed, in cores or bytes. No bill is lower before nodes go.",
         _amount(lambda one: one.waste),
     ),
     Family(
         "elastipod_workload_lacking",
-        "Recommended above what is reserved, in cores or bytes.",
+        "Needed above what is reserved, also where a cap holds the target below it, in cores or bytes.",
         _amount(lambda one: one.lacking),
     ),
     Family(
         "elastipod_workload_applied",
-        "Reserved less than before, in cores or bytes; negative where it is more.",
+        "Reserved less than before, whoever changed it, in cores or bytes; negative where it is more.",
         _amount(lambda one: one.applied),
     ),
     Family(

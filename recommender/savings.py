@@ -1,9 +1,9 @@
 """What is reserved, used and recommended, in cores, bytes and money.
 
 Owns the accounts of workloads and two of the three numbers that are kept apart: *waste* (reserved and not needed) and
-*applied* (reserved before, less what is reserved now; growth counts against it). The third is realisable.py's matter,
-what an hour costs prices.py's. A pod counts from its binding to a node until it is told to end, so that one that is
-replaced never counts beside its successor.
+*applied* (reserved before, less what is reserved now, whoever changed it; growth counts against it). The third is
+realisable.py's matter, what an hour costs prices.py's. A pod counts from its binding to a node until it is told to end,
+so that one that is replaced never counts beside its successor.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,26 +24,14 @@ from elastipod.reasons import Reason
 from recommender.histogram import Floats, Ints
 from recommender.prices import PriceTable
 from recommender.ranges import Cap, Resource
+from recommender.sums import Cost, difference, sum_of, used_sum
 from recommender.wholepods import beyond, container_limits, pod_target
 
 _NOT_MEASURED: Final = (None, None)
-_NOTHING_BEYOND: Final = (0.0, 0.0)
+_NOTHING_BEYOND: Final = (0, 0)
 _Whole = tuple[Resources, Resources]
 """What a pod should request as a whole, and what it may use so at most."""
 _NO_WHOLE: Final[_Whole] = (NOTHING, NOTHING)
-
-
-class Cost(Struct, frozen=True, gc=False):
-    """Cores or bytes, and money for an hour of them; negative where a difference is."""
-
-    amount: float = 0.0
-    per_hour: float = 0.0
-
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.amount + other.amount, self.per_hour + other.per_hour)
-
-    def __sub__(self, other: "Cost") -> "Cost":
-        return Cost(self.amount - other.amount, self.per_hour - other.per_hour)
 
 
 class Direction(StrEnum):
@@ -79,6 +67,11 @@ class Advised(Struct, frozen=True):
         """The target, or more where something cut it down: what is reserved up to this is not wasted."""
         target = resource.of(self.target)
         return None if target is None else max(target, resource.of(self.uncapped) or 0)
+
+    @property
+    def needs(self) -> Resources:
+        """What is needed of each resource."""
+        return Resources(*map(self.needed, Resource))
 
     def sized(self, requests: Resources) -> Resources:
         """What a container that requests so much would have: the target, and no less of its own than it needs."""
@@ -128,9 +121,9 @@ class Account(Struct, frozen=True, gc=False):
     recommended: Cost | None = None
     """None where there is no recommendation: nothing is promised for it."""
     waste: Cost = Cost()
-    """Reserved above what is recommended and above what is needed, which is more where a cap is."""
+    """Reserved above what is needed: above what is recommended, or above more where a cap holds that down."""
     lacking: Cost = Cost()
-    """Recommended above what is reserved."""
+    """Needed above what is reserved."""
     advised: Advised | None = None
     usage: Usage | None = None
     is_sidecar: bool | None = False
@@ -143,15 +136,15 @@ class Account(Struct, frozen=True, gc=False):
 
     @property
     def applied(self) -> Cost:
-        """What is reserved less than before; negative where it is more."""
-        return self.before - self.requested
+        """What is reserved less than before, whoever changed it; negative where it is more."""
+        return difference(self.resource, self.before, self.requested)
 
     @property
     def direction(self) -> Direction:
-        """A workload of which some pods need more and others less goes where the sum does."""
+        """Where the need is, whatever caps it; with pods that need more and others that need less, where the sum is."""
         if self.recommended is None:
             return Direction.UNKNOWN
-        change = self.recommended.amount - self.requested.amount
+        change = difference(self.resource, self.lacking, self.waste).amount
         return Direction.LESS if change < 0 else Direction.MORE if change > 0 else Direction.KEEP
 
     @property
@@ -251,27 +244,31 @@ def dearest(those: Sequence[Account], most: int) -> list[Account]:
 
 def totals(those: Iterable[Account]) -> dict[Resource, Totals]:
     """The sums of each resource."""
-    found = dict.fromkeys(Resource, Totals())
+    of: dict[Resource, list[Account]] = {resource: [] for resource in Resource}
     for one in those:
-        so_far = found[one.resource]
-        found[one.resource] = Totals(
-            so_far.requested + one.requested,
-            so_far.used if one.used is None else one.used + (so_far.used or Cost()),
-            so_far.waste + one.waste,
-            so_far.lacking + one.lacking,
-            so_far.applied + one.applied,
-        )
-    return found
+        of[one.resource].append(one)
+    return {resource: _totals(resource, found) for resource, found in of.items()}
 
 
-def _with_beyond(pod: Pod, workload: Workload, snapshot: Snapshot) -> Iterable[tuple[Container, tuple[float, ...]]]:
+def _totals(resource: Resource, those: Sequence[Account]) -> Totals:
+    used = [one.used for one in those if one.used is not None]
+    return Totals(
+        sum_of(resource, [one.requested for one in those]),
+        used_sum(used) if used else None,
+        sum_of(resource, [one.waste for one in those]),
+        sum_of(resource, [one.lacking for one in those]),
+        sum_of(resource, [one.applied for one in those]),
+    )
+
+
+def _with_beyond(pod: Pod, workload: Workload, snapshot: Snapshot) -> Iterable[tuple[Container, tuple[int, ...]]]:
     """A pod's containers, each with what it has of what the pod requests beyond them."""
     containers = pod.sized_containers
     if pod.pod_requests.is_empty:
         return zip(containers, repeat(_NOTHING_BEYOND))
     found = [snapshot.advised.get(snapshot.key_of(pod, workload, one.name)) for one in containers]
-    targets = [NOTHING if one is None else one.target for one in found]
-    return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], targets), strict=True)
+    needs = [NOTHING if one is None else one.needs for one in found]
+    return zip(containers, beyond(pod.pod_requests, [one.requests for one in containers], needs), strict=True)
 
 
 def _whole(pod: Pod, workload: Workload, snapshot: Snapshot) -> dict[ContainerKey, _Whole]:
@@ -295,20 +292,22 @@ def _added_up(
     used: Floats,
     beyond_it: Floats,
 ) -> list[Account]:
-    """The accounts of these keys. The columns are of one container in one pod each; its row is its key's place."""
+    """The accounts of these keys. The columns are of one container in one pod each; its row is its key's place.
+
+    All are in millicores or bytes but what is used, so that sums of them are whole.
+    """
     unit, count = (1000.0 if resource is Resource.CPU else 1.0), len(keys)
     advised = [snapshot.advised.get(key) for key in keys]
-    targets = np.array([None if one is None else resource.of(one.target) for one in advised], dtype=np.float64) / unit
+    targets = np.array([None if one is None else resource.of(one.target) for one in advised], dtype=np.float64)
     seen = [snapshot.before.get(key) for key in keys]
-    firsts = np.array([None if one is None else resource.of(one) or 0 for one in seen], dtype=np.float64) / unit
-    of_pod = beyond_it / unit
-    requested = np.nan_to_num(requests) / unit + of_pod
-    needed = np.array([None if one is None else one.needed(resource) for one in advised], dtype=np.float64) / unit
+    firsts = np.array([None if one is None else resource.of(one) or 0 for one in seen], dtype=np.float64)
+    requested = np.nan_to_num(requests) + beyond_it
+    needed = np.array([None if one is None else one.needed(resource) for one in advised], dtype=np.float64)
 
-    def costs(amounts: Floats, is_known: NDArray[np.bool_] | None = None) -> list[Cost | None]:
+    def costs(amounts: Floats, is_known: NDArray[np.bool_] | None = None, *, unit: float = unit) -> list[Cost | None]:
         weights = np.nan_to_num(amounts)
-        sums = np.bincount(rows, weights, count).tolist()
-        paid = np.bincount(rows, weights * price, count).tolist()
+        sums = (np.bincount(rows, weights, count) / unit).tolist()
+        paid = (np.bincount(rows, weights * price, count) / unit).tolist()
         found: list[Cost | None] = [Cost(*both) for both in zip(sums, paid, strict=True)]
         return (
             found if is_known is None else [one if known else None for one, known in zip(found, is_known, strict=True)]
@@ -320,14 +319,14 @@ def _added_up(
 
     columns = (
         np.bincount(rows, minlength=count).tolist(),
-        costs(np.where(np.isnan(firsts[rows]), requested, firsts[rows] + of_pod)),
+        costs(np.where(np.isnan(firsts[rows]), requested, firsts[rows] + beyond_it)),
         costs(requested),
-        costs(np.nan_to_num(admitted) / unit + of_pod),
-        costs(limits / unit, np.bincount(rows, np.isnan(limits), count) == 0),
-        costs(used, np.bincount(rows, ~np.isnan(used), count) > 0),
+        costs(np.nan_to_num(admitted) + beyond_it),
+        costs(limits, np.bincount(rows, np.isnan(limits), count) == 0),
+        costs(used, np.bincount(rows, ~np.isnan(used), count) > 0, unit=1.0),
         costs(targets[rows], ~np.isnan(targets)),
         costs(np.fmax(requested - needed[rows], 0.0)),
-        costs(np.fmax(targets[rows] - requested, 0.0)),
+        costs(np.fmax(needed[rows] - requested, 0.0)),
         advised,
         (snapshot.usage.get((key, resource)) for key in keys),
         (key in sidecars for key in keys),

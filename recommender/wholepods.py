@@ -5,6 +5,7 @@ the pod reserves. What accounts are is savings.py's matter.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 
 from elastipod.fit import containers_sum
 from elastipod.pods import Container, Pod
@@ -12,13 +13,13 @@ from elastipod.quantities import NOTHING, Resources
 from recommender.ranges import Resource
 
 
-def beyond(whole: Resources, requests: Sequence[Resources], targets: Sequence[Resources]) -> list[tuple[float, ...]]:
-    """By container: millicores and bytes of what the pod has beyond its containers.
+def beyond(whole: Resources, requests: Sequence[Resources], needed: Sequence[Resources]) -> list[tuple[int, ...]]:
+    """By container: millicores and bytes of what the pod has beyond its containers, in whole ones.
 
     Each has a share by what it would need more, so that no container seems to lack what the pod has; where none needs
     more, all have the same.
     """
-    return list(zip(*(_shares(resource, whole, requests, targets) for resource in Resource), strict=True))
+    return list(zip(*(_shares(resource, whole, requests, needed) for resource in Resource), strict=True))
 
 
 def container_limits(pod: Pod, container: Container) -> Resources:
@@ -42,11 +43,13 @@ def pod_target(pod: Pod, targets: Mapping[str, Resources]) -> Resources:
 
 
 def _shares(
-    resource: Resource, whole: Resources, requests: Sequence[Resources], targets: Sequence[Resources]
-) -> list[float]:
+    resource: Resource, whole: Resources, requests: Sequence[Resources], needed: Sequence[Resources]
+) -> list[int]:
     own = [resource.of(one) or 0 for one in requests]
     rest = max((resource.of(whole) or 0) - sum(own), 0)
-    needs = [max((resource.of(one) or 0) - has, 0) for one, has in zip(targets, own, strict=True)]
+    needs = [max((resource.of(one) or 0) - has, 0) for one, has in zip(needed, own, strict=True)]
     if not any(needs):
         needs = [1] * len(own)
-    return [rest * one / sum(needs) for one in needs]
+    # Where each begins, rounded down: together they are what there is.
+    begins = [rest * before // sum(needs) for before in accumulate(needs, initial=0)]
+    return [end - begin for begin, end in pairwise(begins)]

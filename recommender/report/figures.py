@@ -13,6 +13,7 @@ from recommender.prices import HOURS_A_MONTH
 from recommender.ranges import Resource
 from recommender.report.told import NO_SUMS, NUMBERS, Paid, Savings, Told
 from recommender.savings import Direction
+from recommender.sums import money_sum
 
 UNKNOWN: Final = "-"
 NOT_KNOWN: Final = "not known"
@@ -167,7 +168,7 @@ def total(savings: Savings, name: str) -> tuple[str, str]:
     if not known:
         return NOT_KNOWN, ""
     amounts = (NOT_KNOWN if paid is None else amount(one, paid.amount) for one, paid in sums.items())
-    return " and ".join(amounts), money(sum(paid.per_hour for paid in known), savings.currency)
+    return " and ".join(amounts), money(money_sum(paid.per_hour for paid in known), savings.currency)
 
 
 def spare(savings: Savings) -> tuple[str, str]:

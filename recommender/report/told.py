@@ -12,7 +12,8 @@ from msgspec import Struct
 from elastipod.pods import Workload
 from recommender.ranges import Resource
 from recommender.realisable import Realisable
-from recommender.savings import Account, Cost, Direction
+from recommender.savings import Account, Direction
+from recommender.sums import Cost, difference, sum_of, used_sum
 
 NUMBERS: Final = (
     "before", "requested", "allocated", "limit", "used", "recommended", "waste", "lacking", "applied",
@@ -80,12 +81,13 @@ class Told(Struct, rename="camel", frozen=True):
 
     @property
     def change(self) -> Paid | None:
-        """From what is requested to what is recommended; negative where it is less, None where nothing is known."""
-        if self.recommended is None or self.requested is None:
+        """From what is requested to what is needed; negative where it is less, None where nothing is known.
+
+        A cap may hold what is recommended below that: it then saves nothing that is needed.
+        """
+        if self.recommended is None or self.lacking is None or self.waste is None:
             return None
-        return Paid(
-            self.recommended.amount - self.requested.amount, self.recommended.per_hour - self.requested.per_hour
-        )
+        return _paid(difference(self.resource, self.lacking, self.waste))
 
 
 class Sums(Struct, rename="camel", frozen=True):
@@ -177,16 +179,18 @@ def sums(accounts: Iterable[Told]) -> dict[Resource, Sums]:
     for one in accounts:
         of[one.resource].append(one)
     return {
-        resource: Sums(*(_sum([getattr(one, name) for one in those]) for name in Sums.__struct_fields__))
+        resource: Sums(
+            *(_sum(resource, name, [getattr(one, name) for one in those]) for name in Sums.__struct_fields__)
+        )
         for resource, those in of.items()
     }
 
 
-def _sum(those: Sequence[Paid | None]) -> Paid | None:
+def _sum(resource: Resource, name: str, those: Sequence[Paid | None]) -> Paid | None:
     known = [one for one in those if one is not None]
     if those and not known:
         return None
-    return Paid(sum(one.amount for one in known), sum(one.per_hour for one in known))
+    return _paid(used_sum(known) if name == "used" else sum_of(resource, known))
 
 
 def _told(account: Account) -> Told:

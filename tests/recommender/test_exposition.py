@@ -11,7 +11,8 @@ from recommender.podexposition import nodes_text, pods_text, prices_text
 from recommender.prices import PriceTable, read_prices
 from recommender.ranges import Resource
 from recommender.realisable import Realisable
-from recommender.savings import Account, Cost, Snapshot, dearest
+from recommender.savings import Account, Snapshot, dearest
+from recommender.sums import Cost
 
 KEY = ContainerKey(Workload("shop", "Deployment", "web"), "app")
 

@@ -14,7 +14,9 @@ from elastipod.reasons import Reason
 from recommender.prices import Prices, PriceTable, read_prices
 from recommender.ranges import Cap, Resource
 from recommender.realisable import realisable
-from recommender.savings import Account, Advised, Cost, Direction, Snapshot, Usage, accounts, totals
+from recommender.report.told import Paid, told
+from recommender.savings import Account, Advised, Direction, Snapshot, Usage, accounts, totals
+from recommender.sums import Cost, sum_of
 
 MI, GI = 1024**2, 1024**3
 WEB = Workload("ns", "Deployment", "web")
@@ -59,8 +61,10 @@ def test_waste_is_what_is_reserved_above_the_recommendation_and_need_is_no_waste
     assert (cpu.confidence_days, cpu.reason) == (3.5, "Capped")
 
 
-@pytest.mark.parametrize(("requested", "waste", "lacking"), [(900, 0.0, 0.0), (1500, 0.5, 0.0), (300, 0.0, 0.2)])
-def test_what_is_needed_and_only_capped_is_no_waste(requested: int, waste: float, lacking: float) -> None:
+@pytest.mark.parametrize(("requested", "waste", "lacking"), [(900, 0.0, 0.1), (1500, 0.5, 0.0), (300, 0.0, 0.7)])
+def test_what_is_needed_and_only_capped_is_no_waste_and_is_lacking(
+    requested: int, waste: float, lacking: float
+) -> None:
     taken = Snapshot(
         [(pod("a", requested), WEB)],
         NODES,
@@ -72,6 +76,35 @@ def test_what_is_needed_and_only_capped_is_no_waste(requested: int, waste: float
     cpu, memory = accounts(taken, TABLE)
     assert (cpu.waste.amount, cpu.lacking.amount) == (waste, lacking)
     assert (memory.waste, memory.recommended) == (Cost(), None)
+
+
+@pytest.mark.parametrize(
+    ("requested", "direction", "change"),
+    [(900, Direction.MORE, 0.1), (1000, Direction.KEEP, 0.0), (1500, Direction.LESS, -0.5)],
+)
+def test_what_needs_more_than_a_cap_allows_is_told_to_need_more_and_saves_nothing(
+    requested: int, direction: Direction, change: float
+) -> None:
+    cap = Cap(Resource.CPU, Reason.CAPPED_BY_MAX, 500, "policy")
+    advised = {APP: Advised(Resources(500, None), uncapped=Resources(1000, None), caps=(cap,))}
+    found = accounts(Snapshot([(pod("a", requested), WEB)], NODES, advised, {}, {}, {}), TABLE)
+    one = told(0.0, "USD", "", found, None).accounts[0]
+    assert (one.direction, one.reason) == (direction, "CappedByMax")
+    assert one.change == Paid(change, change)
+
+
+def test_what_adds_up_to_nothing_is_nothing_in_amount_direction_and_money() -> None:
+    those = [pod(f"p{requested}", requested) for requested in (100, 200, 600)]
+    keep = of(accounts(snapshot(*those, target=Resources(300, GI)), PriceTable()), Resource.CPU)
+    assert keep.direction is Direction.KEEP
+    assert told(0.0, "USD", "", [keep], None).accounts[0].change == Paid(0.0, 0.0)
+    changed = [(100, 400), (200, 100), (300, 100)]
+    found = [
+        of(accounts(snapshot(pod("a", now), before={APP: Resources(before, GI)}), PriceTable()), Resource.CPU)
+        for now, before in changed
+    ]
+    assert totals(found)[Resource.CPU].applied == Cost(0.0, 0.0)
+    assert told(0.0, "USD", "", found, None).totals[Resource.CPU].applied == Paid(0.0, 0.0)
 
 
 def test_no_node_is_promised_for_what_a_cap_takes_from_pods_that_need_it() -> None:
@@ -198,7 +231,7 @@ def test_the_numbers_add_up_in_amounts_and_in_money(pods: list[tuple[int, int, s
         of_one = [one for one in found if one.resource is resource]
         assert sums.used is None
         for what in ("requested", "waste", "lacking", "applied"):
-            assert getattr(sums, what) == sum((getattr(one, what) for one in of_one), Cost())
+            assert getattr(sums, what) == sum_of(resource, [getattr(one, what) for one in of_one])
     for one in found:
         assert one.recommended is not None
         for part in ("amount", "per_hour"):

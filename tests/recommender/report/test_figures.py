@@ -133,8 +133,8 @@ def test_the_three_numbers_stand_beside_each_other_and_are_never_added_up() -> N
 def test_plain_facts_keep_every_digit_and_name_their_unit() -> None:
     found = flat(account(2.0, 1 / 3), "EUR")
     assert (found["unit"], found["recommended"], found["currency"]) == ("cores", 1 / 3, "EUR")
-    assert found["change"] == 1 / 3 - 2.0
-    assert found["change_per_month"] == 730 * ((1 / 3) / 10 - 2.0 / 10)
+    assert found["change"] == -1.667
+    assert found["change_per_month"] == 730 * -((2.0 - 1 / 3) / 10)
     assert found["limit"] is None
 
 
@@ -165,7 +165,7 @@ def test_a_recommenders_answer_is_read_and_what_is_new_in_it_passed_over() -> No
         1.5,
         None,
     )
-    assert one.change == Paid(-1.5, 0.05 - 0.2)
+    assert one.change == Paid(-1.5, -0.15)
     assert found.totals[Resource.CPU].waste == Paid(1.5, 0.15)
 
 
