@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from elastipod.fit import pod_sum
 from elastipod.pods import Container, ContainerKind, Node, Pod, Workload
-from elastipod.quantities import Resources
+from elastipod.quantities import NOTHING, Resources
 from recommender.packing import spare_nodes
 from recommender.prices import PriceTable
-from recommender.savings import Snapshot, counts
+from recommender.savings import Snapshot
+from recommender.sums import money_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +28,21 @@ class Realisable:
 def realisable(snapshot: Snapshot, prices: PriceTable, *, is_protected: Callable[[Pod], bool]) -> Realisable:
     """Which nodes would be empty if all pods were as recommended, those that are already among them. Raises PriceError.
 
-    `is_protected` tells of a pod that no budget lets go.
+    Pods that wait for a node count too, as they need room. `is_protected` tells of a pod that no budget lets go.
     """
-    pods = [pod for pod, _ in snapshot.pods if counts(pod)]
-    sizes = {pod.key: _recommended(pod, workload, snapshot) for pod, workload in snapshot.pods if counts(pod)}
+    those = [(pod, workload) for pod, workload in snapshot.pods if not pod.is_terminal and pod.deletion_at is None]
+    sizes = {pod.key: _recommended(pod, workload, snapshot) for pod, workload in those}
     names = spare_nodes(
         list(snapshot.nodes.values()),
-        pods,
+        [pod for pod, _ in those],
         sizes,
         is_protected=is_protected,
-        worth=lambda node: _whole(node, prices)[2],
+        worth=lambda node: _per_hour(node, prices),
     )
-    wholes = [_whole(snapshot.nodes[name], prices) for name in names]
-    cores, memory_bytes, per_hour = (sum(column) for column in zip(*wholes, strict=True)) if wholes else (0.0, 0.0, 0.0)
-    return Realisable(tuple(names), cores, memory_bytes, per_hour)
+    spared = [snapshot.nodes[name] for name in names]
+    held = sum((node.capacity.or_else(node.allocatable) for node in spared), NOTHING)
+    per_hour = money_sum(_per_hour(node, prices) for node in spared)
+    return Realisable(tuple(names), held.cpu / 1000, float(held.memory), per_hour)
 
 
 def _recommended(pod: Pod, workload: Workload, snapshot: Snapshot) -> Resources:
@@ -55,8 +57,7 @@ def _recommended(pod: Pod, workload: Workload, snapshot: Snapshot) -> Resources:
     return pod_sum(pod, size)
 
 
-def _whole(node: Node, prices: PriceTable) -> tuple[float, float, float]:
-    """A node's cores and bytes, and money for an hour of it."""
+def _per_hour(node: Node, prices: PriceTable) -> float:
+    """Money for an hour of a node."""
     has = node.capacity.or_else(node.allocatable)
-    cores, memory_bytes = has.cpu / 1000, float(has.memory)
-    return cores, memory_bytes, prices.of(node).per_hour(cores, memory_bytes)
+    return prices.of(node).per_hour(has.cpu / 1000, float(has.memory))

@@ -48,6 +48,47 @@ def test_a_node_that_must_grow_takes_nobody() -> None:
     assert spare_nodes(NODES[:2], pods, {"ns/a": Resources(4500, GI)}) == []
 
 
+def test_what_has_no_room_on_its_node_has_its_place_before_a_node_is_spared() -> None:
+    pods = [pod(name, "n1", 2000) for name in "ab"]
+    assert spare_nodes(NODES[:2], pods, {}) == ["n2"]
+    larger = {one.key: Resources(3000, GI) for one in pods}
+    assert spare_nodes(NODES[:2], pods, larger) == []
+    assert spare_nodes(NODES, pods, larger) == ["n3"]
+    # Neither of two that remain has room for it, though both are nearly empty.
+    small = [pod("c", "n2", 500), pod("d", "n3", 500)]
+    assert spare_nodes(NODES, [*pods, *small], {one.key: Resources(4000, GI) for one in pods}) == []
+    assert spare_nodes(NODES, pods, larger, is_protected=lambda _: True) == []
+
+
+def test_one_small_pod_goes_where_that_is_enough() -> None:
+    pods = [pod("a", "n1", 3500), pod("b", "n1", 600), pod("c", "n1", 50), pod("d", "n2", 3400)]
+    assert spare_nodes(NODES, pods, {}) == ["n3"]
+
+
+def test_what_a_closed_node_has_no_room_for_goes_elsewhere_too() -> None:
+    closed = [node("n1", is_unschedulable=True), *NODES[1:]]
+    pods = [pod(name, "n1", 3000) for name in "ab"]
+    assert spare_nodes(closed, pods, {}) == ["n3"]
+    assert spare_nodes(closed[:2], pods, {}) == []
+
+
+@pytest.mark.parametrize("at", ["", "gone", "down"])
+def test_a_pod_that_waits_for_a_node_has_its_place_before_one_is_spared(at: str) -> None:
+    nodes = [*NODES[:2], node("down", is_ready=False)]
+    bound = [pod("a", "n1", 2000), pod("b", "n2", 2000)]
+    assert spare_nodes(nodes, bound, {}) == ["n1"]
+    assert spare_nodes(nodes, [*bound, pod("c", at, 1000)], {}) == []
+    assert spare_nodes(nodes, [*bound, pod("c", at, 3000)], {}) == []
+    assert spare_nodes(nodes, [*bound, pod("c", at, 100, affinity=Affinity(has_more=True))], {}) == []
+    assert spare_nodes([*nodes, node("n3")], [*bound, pod("c", at, 3000)], {}) == ["n1"]
+
+
+def test_a_pod_that_no_node_would_take_keeps_none() -> None:
+    bound = [pod("a", "n1", 2000), pod("b", "n2", 2000)]
+    for never in (pod("c", "", 5000), pod("c", "", 100, node_selector={"disk": "ssd"}), pod("c", "", owner=DAEMON)):
+        assert spare_nodes(NODES[:2], [*bound, never], {}) == ["n1"]
+
+
 def test_daemons_end_with_their_node_and_take_room_on_every_other() -> None:
     daemons = [pod(f"agent-{name}", name, 100, 2 * GI, owner=DAEMON) for name in ("n1", "n2")]
     assert spare_nodes(NODES[:2], [*daemons, pod("a", "n1", 100, 2 * GI)], {}) == ["n2"]

@@ -208,6 +208,16 @@ def test_what_was_used_over_a_window_stands_beside_what_is_used_now() -> None:
     assert of(found, Resource.MEMORY).usage is None
 
 
+def test_no_node_is_promised_that_a_pod_waits_for() -> None:
+    pods = [pod("a", 3000), pod("b", 3000, at="dear")]
+    smaller = Resources(1900, GI)
+    assert realisable(snapshot(*pods, target=smaller), TABLE, is_protected=lambda _: False).nodes == ("dear",)
+    waiting = snapshot(*pods, pod("c", 3000, at="", phase="Pending"), target=smaller)
+    assert realisable(waiting, TABLE, is_protected=lambda _: False).nodes == ()
+    ended = snapshot(*pods, pod("c", 3000, at="", phase="Failed"), target=smaller)
+    assert realisable(ended, TABLE, is_protected=lambda _: False).nodes == ("dear",)
+
+
 def test_only_whole_nodes_are_realisable() -> None:
     pods = [pod("a", 3000, 6 * GI), pod("b", 3000, 6 * GI, at="dear")]
     as_it_is = realisable(snapshot(*pods), TABLE, is_protected=lambda _: False)
