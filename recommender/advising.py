@@ -37,11 +37,17 @@ class Sized:
     """Whether it is a native sidecar; None where nobody tells."""
     is_killed: bool = False
     """Whether one of them was killed for memory."""
+    odd: set[Resource] = field(default_factory=set)
+    """What one of them asks for of these is told as no amount, as NaN."""
 
     @property
     def is_told(self) -> bool:
         """Whether anything tells what it asks for, be it nothing."""
         return self.is_sidecar is not None or not self.requests.is_empty
+
+    def tells(self, resource: Resource) -> bool:
+        """Whether anything tells how much of it it asks for, be it nothing."""
+        return self.is_told and resource not in self.odd
 
 
 @dataclass(slots=True)
@@ -127,7 +133,9 @@ def _why(has: Sized, wants: Capped, *, is_confident: bool) -> tuple[Reason, str]
     told: dict[Reason, list[str]] = {}
     for resource in Resource:
         span = wants.of(resource)
-        if span is not None:
+        if span is not None and resource in has.odd:
+            told.setdefault(Reason.REQUESTS_UNKNOWN, []).append(f"{resource}: {Reason.REQUESTS_UNKNOWN.explanation}")
+        elif span is not None:
             reason, message = _judged(resource, resource.of(has.requests), span)
             told.setdefault(reason, []).append(message)
     capped = [f"{one.resource}: {one.reason.explanation}" for one in wants.caps]
@@ -139,9 +147,9 @@ def _why(has: Sized, wants: Capped, *, is_confident: bool) -> tuple[Reason, str]
         return Reason.LOW_CONFIDENCE, "; ".join([Reason.LOW_CONFIDENCE.explanation, *capped])
     if not has.is_told:
         return Reason.REQUESTS_UNKNOWN, "; ".join([Reason.REQUESTS_UNKNOWN.explanation, *capped])
-    for reason in (Reason.OUTSIDE_BOUNDS, Reason.DRIFTED, Reason.WITHIN_BOUNDS):
+    for reason in (Reason.OUTSIDE_BOUNDS, Reason.DRIFTED, Reason.REQUESTS_UNKNOWN, Reason.WITHIN_BOUNDS):
         if reason in told:
-            killed = has.is_killed and reason is not Reason.WITHIN_BOUNDS
+            killed = has.is_killed and reason in (Reason.OUTSIDE_BOUNDS, Reason.DRIFTED)
             return Reason.OOM_KILLED if killed else reason, "; ".join([*told[reason], *capped])
     raise AssertionError(told)
 
@@ -159,12 +167,15 @@ def _judged(resource: Resource, request: int | None, span: Range) -> tuple[Reaso
 
 
 def totals(advice: list[Advice]) -> Mapping[str, Resources]:
-    """What all pods ask for, and what they should; a container without advice counts as it is."""
+    """What all pods ask for, and what they should; a container without advice counts as it is.
+
+    One of which nobody tells what it asks for is in neither.
+    """
     has, wants = Resources(0, 0), Resources(0, 0)
     for one in advice:
         asked = one.has.requests
-        cpu = one.wants.cpu.target if one.wants.cpu else asked.cpu
-        memory = one.wants.memory.target if one.wants.memory else asked.memory
+        cpu = one.wants.cpu.target if one.wants.cpu and one.has.tells(Resource.CPU) else asked.cpu
+        memory = one.wants.memory.target if one.wants.memory and one.has.tells(Resource.MEMORY) else asked.memory
         has = Resources(has.cpu + asked.cpu * one.has.pods, has.memory + asked.memory * one.has.pods)
         wants = Resources(wants.cpu + cpu * one.has.pods, wants.memory + memory * one.has.pods)
     return {"requested": has, "recommended": wants}

@@ -10,8 +10,10 @@ from msgspec import structs
 
 from elastipod.pods import ContainerKey, Node, Pod
 from elastipod.quantities import Resources
+from elastipod.reasons import Reason
 from recommender.advising import Advice, Surveyed
 from recommender.prices import PriceTable
+from recommender.ranges import Resource
 from recommender.realisable import realisable
 from recommender.report.figures import counted
 from recommender.report.told import Savings, sums, told
@@ -78,7 +80,13 @@ def surveyed_savings(
         usage=window.words,
         notes=notes,
     )
-    untold = {key for key, one in surveyed.containers.items() if one.pods and not one.is_told}
+    untold = {
+        (key, resource)
+        for key, one in surveyed.containers.items()
+        if one.pods
+        for resource in Resource
+        if not one.tells(resource)
+    }
     return _without_requests(found, untold) if untold else found
 
 
@@ -87,16 +95,22 @@ def _first(problems: Sequence[str]) -> list[str]:
     return [*problems[:_MOST_PROBLEMS], *([f"and {counted(left_out, 'more problem')}"] if left_out > 0 else [])]
 
 
-def _without_requests(savings: Savings, untold: Collection[ContainerKey]) -> Savings:
-    """What nothing tells of these containers is told by nobody, and in no sum."""
+def _without_requests(savings: Savings, untold: Collection[tuple[ContainerKey, Resource]]) -> Savings:
+    """What nothing tells of these containers and resources is told by nobody, and in no sum."""
     unknown = dict.fromkeys(("before", "requested", "allocated", "limit", "waste", "lacking", "applied"))
     accounts = [
-        structs.replace(one, direction=Direction.UNKNOWN, **unknown)
-        if ContainerKey(one.owner, one.container) in untold
+        structs.replace(
+            one,
+            direction=Direction.UNKNOWN,
+            reason=one.reason if one.recommended is None else str(Reason.REQUESTS_UNKNOWN),
+            **unknown,
+        )
+        if (ContainerKey(one.owner, one.container), one.resource) in untold
         else one
         for one in savings.accounts
     ]
-    note = f"What {counted(len(untold), 'container')} of workloads request is not known, and in no sum."
+    containers = counted(len({key for key, _ in untold}), "container")
+    note = f"What {containers} of workloads request is not known, and in no sum."
     return structs.replace(savings, accounts=accounts, totals=sums(accounts), notes=[note, *savings.notes])
 
 
@@ -104,4 +118,6 @@ def _advised(one: Advice) -> Advised:
     ranges = (one.wants.cpu, one.wants.memory)
     target = Resources(*(None if found is None else found.target for found in ranges))
     uncapped = Resources(*(None if found is None else found.uncapped for found in ranges))
-    return Advised(target, one.confidence, str(one.reason), uncapped=uncapped)
+    advised = Advised(target, one.confidence, str(one.reason), uncapped=uncapped, caps=one.wants.caps)
+    # Why what is needed is not recommended weighs most; what raised a target says less than the reason does.
+    return structs.replace(advised, caps=tuple(cut for resource in Resource for cut in advised.cuts(resource)))

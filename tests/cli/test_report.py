@@ -131,6 +131,29 @@ def test_money_is_in_the_tables_currency_and_nothing_is_converted(url: str, tmp_
 
 
 @pytest.mark.promserver
+def test_what_needs_more_than_the_administrator_allows_is_told_to_need_more(tmp_path: Path) -> None:
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    fleet.pod("web-0", ("StatefulSet", "web"), cores=lambda _: 1.0)
+    fleet.asks("web-0", "cpu", 0.9)
+    file = tmp_path / "settings.yaml"
+    file.write_text("max_allowed_cpu_millicores: 500\n")
+    with serving(fleet.metrics) as address:
+        found = told("--prometheus", address, "--config", str(file))
+        patch = run("--prometheus", address, "--config", str(file), "-o", "html").stdout
+        rows = CliRunner().invoke(
+            command(), ["recommend", "--prometheus", address, "--config", str(file), "-o", "patch"]
+        )
+    cpu = of(found, Workload("shop", "StatefulSet", "web"), Resource.CPU)
+    assert (cpu.recommended.amount, cpu.direction, cpu.reason) == (0.5, "more", "CappedByGlobalMax")
+    assert cpu.waste == Paid(0.0, 0.0)
+    assert cpu.change == cpu.lacking
+    assert cpu.lacking.amount > 0.1
+    said = "a cap holds it down to 500m."
+    assert said in patch
+    assert said in rows.stdout
+
+
+@pytest.mark.promserver
 def test_two_scrapers_and_a_replaced_pod_count_nothing_twice() -> None:
     fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
     fleet.pod("web-5d4f8c7b9d-old01", ("ReplicaSet", "web-5d4f8c7b9d"), until=fleet.now - 3600)
@@ -259,7 +282,7 @@ def test_the_leading_recommender_is_asked_and_its_figures_are_passed_on_as_they_
     assert answer.exit_code == 0, answer.output
     assert read_savings(answer.stdout.encode()) == found
     facts: Json = json.loads(answer.stdout)
-    assert facts["accounts"][0]["change"]["amount"] == 1 / 3 - 2.0
+    assert facts["accounts"][0]["change"]["amount"] == -1.667
 
 
 def test_what_is_withheld_from_the_recommender_and_from_the_command_is_told(cluster: Cluster) -> None:

@@ -77,6 +77,24 @@ def test_where_only_some_are_told_of_the_others_are_not_known_and_in_no_sum() ->
     assert "What 1 container of workloads request is not known, and in no sum." in found["notes"]
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -1.0])
+def test_a_request_that_is_told_as_no_amount_is_not_known_and_no_zero(odd: float) -> None:
+    fleet = Fleet(now=int(SystemClock().now()) // 60 * 60)
+    fleet.pod("web-0", None)
+    fleet.asks("web-0", "cpu", odd)
+    fleet.asks("web-0", "memory", 4096 * MI)
+    with serving(fleet.metrics) as address:
+        found = json.loads(run("report", "--prometheus", address, "-o", "json").stdout)
+        [row] = json.loads(run("recommend", "--prometheus", address, "-o", "json").stdout)
+    cpu, memory = found["accounts"]
+    assert {cpu[name] for name in UNKNOWN} == {None}
+    assert (cpu["direction"], cpu["reason"], memory["direction"]) == ("unknown", "RequestsUnknown", "less")
+    assert memory["requested"]["amount"] == 4096 * MI
+    assert found["totals"]["cpu"]["requested"] is None
+    assert "no request" not in row["message"]
+    assert "What 1 container of workloads request is not known, and in no sum." in found["notes"]
+
+
 def test_of_a_namespace_of_which_nothing_is_told_that_is_said(url: str) -> None:
     said = "no pod of namespace nowhere lives that usage is known of"
     assert said in run("report", "--prometheus", url, "-n", "nowhere").stdout

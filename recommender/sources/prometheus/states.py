@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from elastipod.quantities import NOTHING, Resources
+from recommender.ranges import Resource
 from recommender.sources.prometheus.answers import Series
 from recommender.sources.prometheus.client import PrometheusClient
 from recommender.sources.prometheus.discovering import Found
@@ -39,6 +40,7 @@ _NODES: Final = (
 """A metric of cores and one of bytes, with matchers."""
 
 Sizes = dict[Instance, Resources]
+Take = Callable[[Instance, dict[str, str], float], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class States:
         self._found = found
         self._now = now
         self._namespaces = namespaces
+        self.odd_requests: set[tuple[Instance, Resource]] = set()
+        """Those of the last answer that are no amount, as NaN: they are there, and not known."""
 
     def living(self) -> set[Instance]:
         """The instances that are scraped now. Raises PrometheusError, as all of these."""
@@ -99,8 +103,13 @@ class States:
         return NOTHING
 
     def requests(self) -> Sizes:
-        """What containers ask for."""
-        return {**self._sizes(REQUESTS), **self._sizes(INIT_REQUESTS)}
+        """What containers ask for; what is none of these and no odd one is nothing."""
+        self.odd_requests = set()
+
+        def odd(instance: Instance, labels: dict[str, str], _number: float) -> None:
+            self.odd_requests.add((instance, Resource(labels["resource"])))
+
+        return {**self._sizes(REQUESTS, odd), **self._sizes(INIT_REQUESTS, odd)}
 
     def limits(self) -> Sizes:
         """What containers may have."""
@@ -116,7 +125,7 @@ class States:
             self._numbers(f"{query} > 0", names, lambda instance, _labels, _number: killed.add(instance))
         return killed
 
-    def _sizes(self, metric: str) -> Sizes:
+    def _sizes(self, metric: str, odd: Take | None = None) -> Sizes:
         sizes: Sizes = {}
         names = self._found.states or Names()
 
@@ -127,7 +136,7 @@ class States:
             sizes[instance] = amount.or_else(sizes.get(instance, NOTHING))
 
         query = _highest(self._of(metric, names, 'resource=~"cpu|memory"'), names, "resource")
-        self._numbers(query, names, take)
+        self._numbers(query, names, take, odd)
         return sizes
 
     def _labelled(self, metric: str, since: float, take: Callable[[Instance, dict[str, str]], object]) -> None:
@@ -141,8 +150,8 @@ class States:
 
         self._client.label_sets(self._of(metric, names), int(since), int(self._now), read)
 
-    def _numbers(self, query: str, names: Names, take: Callable[[Instance, dict[str, str], float], object]) -> None:
-        """The number of each container in the answer to an instant query."""
+    def _numbers(self, query: str, names: Names, take: Take, odd: Take | None = None) -> None:
+        """The number of each container in the answer to an instant query; `odd` has those that are no amount."""
 
         def read(series: Series) -> None:
             instance = instance_of(series.metric, names)
@@ -150,8 +159,9 @@ class States:
                 [number] = points(series.value)[1]
             except ValueError:
                 return
-            if instance is not None and 0 <= number < MOST_BYTES:
-                take(instance, series.metric, float(number))
+            which = take if 0 <= number < MOST_BYTES else odd
+            if instance is not None and which is not None:
+                which(instance, series.metric, float(number))
 
         self._client.instant(query, self._now, read)
 

@@ -81,6 +81,10 @@ def survey(
     for pod, workload in surveyed.pods:
         for one in pod.sized_containers:
             _count(surveyed, ContainerKey(workload, one.name), one.requests, one.limits)
+    for instance, resource in states.odd_requests:
+        found_key = ContainerKey(workloads[instance], instance.container) if instance in workloads else None
+        if found_key in surveyed.containers:
+            surveyed.containers[found_key].odd.add(resource)
     if not surveyed.pods:
         of = f" of namespace {', '.join(where)}" if where else ""
         surveyed.problems.append(f"no pod{of} lives that usage is known of")
