@@ -1,6 +1,7 @@
 """Recommended sizes as patches of workloads' templates, ready for `kubectl apply --server-side`.
 
-Owns their form, what becomes of limits, and which rows are worth a patch; the others are named with the reason.
+Owns their form, what becomes of limits, and which rows are worth a patch; the others are named with the reason. What
+people have capped is obeyed, and the need beside it is told.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -67,7 +68,18 @@ def patch_of(owner: Workload, rows: Iterable[Row], template: Collection[str] | N
         for row in worth
         if row.get("is_sidecar", False) is None
     )
-    return doubts + yaml.safe_dump(_manifest(owner, worth, whole), sort_keys=False)
+    return "".join((doubts, *map(_held_down, worth))) + yaml.safe_dump(_manifest(owner, worth, whole), sort_keys=False)
+
+
+def _held_down(row: Row) -> str:
+    """Where a cap holds its targets below what it needs: a cap is obeyed, and that is said."""
+    needed = row.get("needed", {})
+    return "".join(
+        f"# {shown(row['container'])} needs {resource} {written(needed[unit])}; a cap holds it down to "
+        f"{written(row['target'][unit])}.\n"
+        for resource, unit, written in _WRITTEN
+        if row["target"][unit] is not None and (needed.get(unit) or 0) > row["target"][unit]
+    )
 
 
 def _why_not(kind: str, row: Row, template: Collection[str] | None) -> str:

@@ -157,6 +157,7 @@ def _row(
     is_recommended = one is not None
     one = one or ContainerRecommendation()
     wants, lower, upper = _read(one.target), _read(one.lower_bound), _read(one.upper_bound)
+    needed = wants.largest(_read(one.uncapped_target))
     return {
         "namespace": autoscaler.metadata.namespace,
         "workload": f"{target.kind}/{target.name}" if target else "",
@@ -179,6 +180,7 @@ def _row(
         "requests": {"cpu_millicores": has.cpu_millicores, "memory_bytes": has.memory_bytes},
         "limits": {"cpu_millicores": limits.cpu_millicores, "memory_bytes": limits.memory_bytes},
         "target": {"cpu_millicores": wants.cpu_millicores, "memory_bytes": wants.memory_bytes},
+        "needed": {"cpu_millicores": needed.cpu_millicores, "memory_bytes": needed.memory_bytes},
         "pod_target": {"cpu_millicores": whole.cpu_millicores, "memory_bytes": whole.memory_bytes},
     }
 

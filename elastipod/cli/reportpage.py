@@ -74,6 +74,7 @@ def _patch_row(those: Sequence[Told]) -> dict[str, Any]:
         "requests": by_resource(partial(_share, "requested")),
         "limits": by_resource(_own_limit),
         "target": by_resource(partial(_share, "recommended")),
+        "needed": by_resource(_needed),
     }
 
 
@@ -85,6 +86,13 @@ def _own_limit(one: Told | None, units: int) -> int | None:
     """A container's own limit; one that is as high as its pod's has nothing to change."""
     limit, most = _share("limit", one, units), None if one is None else one.pod_limit
     return None if limit is None or (most is not None and limit >= round(most * units)) else limit
+
+
+def _needed(one: Told | None, units: int) -> int | None:
+    """What each of its pods needs, whatever caps what is recommended."""
+    if one is None or one.requested is None or one.change is None or not one.pods:
+        return None
+    return round((one.requested.amount + one.change.amount) * units / one.pods)
 
 
 def _share(name: str, one: Told | None, units: int) -> int | None:

@@ -222,6 +222,7 @@ def _row(advice: Advice, whole: Resources) -> dict[str, Any]:
         "requests": {"cpu_millicores": requests.cpu_millicores, "memory_bytes": requests.memory_bytes},
         "limits": {"cpu_millicores": limits.cpu_millicores, "memory_bytes": limits.memory_bytes},
         "target": {"cpu_millicores": cpu, "memory_bytes": memory},
+        "needed": {"cpu_millicores": _needed(wants.cpu), "memory_bytes": _needed(wants.memory)},
         "pod_target": {"cpu_millicores": whole.cpu_millicores, "memory_bytes": whole.memory_bytes},
         "lower_bound": {"cpu_millicores": cpu_lower, "memory_bytes": memory_lower},
         "upper_bound": {"cpu_millicores": cpu_upper, "memory_bytes": memory_upper},
@@ -230,6 +231,11 @@ def _row(advice: Advice, whole: Resources) -> dict[str, Any]:
 
 def _ends(span: Range | None) -> tuple[int | None, int | None, int | None]:
     return (None, None, None) if span is None else (span.lower, span.target, span.upper)
+
+
+def _needed(span: Range | None) -> int | None:
+    """Its target, or more where something caps that."""
+    return None if span is None else max(span.target, span.uncapped)
 
 
 def _amounts(amounts: Resources) -> str:

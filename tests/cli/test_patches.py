@@ -17,10 +17,11 @@ from elastipod.quantities import Resources, parse_memory
 from recommender.ranges import Resource
 from recommender.wholepods import pod_target
 from tests.build import container_json
-from tests.cli.cluster import Cluster
+from tests.cli.cluster import RECOMMENDED, Cluster
+from tests.localcluster.served import AUTOSCALERS, MERGE
 from tests.recommender.prometheus.fleet import MI, Fleet, steady
 from tests.recommender.prometheus.server import serving
-from tests.recommender.report.build import GIB, account, savings
+from tests.recommender.report.build import GIB, account, paid, savings
 
 Json = dict[str, Any]
 WEB = Workload("shop", "Deployment", "web")
@@ -52,6 +53,15 @@ def test_a_pod_that_requests_as_a_whole_requests_what_its_containers_come_to() -
     assert found["resources"] == {"requests": {"cpu": "200m", "memory": str(200 * MI + 2)}}
     # Rounded down, so that they never come to more than the pod.
     assert [one["resources"]["requests"]["memory"] for one in found["containers"]] == ["100Mi", "100Mi"]
+
+
+def test_a_patch_has_what_a_cap_allows_and_says_what_is_needed() -> None:
+    needed = {"cpu_millicores": 1000, "memory_bytes": 100 * MI + 1}
+    text = patch_of(WEB, [row(needed=needed)])
+    assert text.startswith("# app needs cpu 1; a cap holds it down to 100m.\napiVersion")
+    assert pod_spec(text)["containers"][0]["resources"]["requests"]["cpu"] == "100m"
+    capped = account(0.9, 0.5, pods=2, direction="more", reason="CappedByMax", waste=paid(0.0), lacking=paid(0.1))
+    assert Patches(savings(capped)).of(WEB).startswith("# app needs cpu 500m; a cap holds it down to 250m.\n")
 
 
 def test_in_a_pod_that_requests_as_a_whole_all_that_is_recommended_is_patched_or_nothing() -> None:
@@ -196,6 +206,16 @@ def test_what_a_pod_should_request_as_a_whole_is_told_of_what_an_autoscaler_reco
     cluster.add_web(cpu="1", memory="1Gi", resources={"requests": {"cpu": "2"}})
     [one] = json.loads(cluster.run("recommend", "-o", "json").stdout)
     assert one["pod_target"] == {"cpu_millicores": 250, "memory_bytes": None}
+
+
+def test_what_an_autoscaler_needs_and_a_cap_holds_down_is_said_in_its_patch(cluster: Cluster) -> None:
+    cluster.add_web(cpu="1", memory="1Gi")
+    capped = {**RECOMMENDED, "uncappedTarget": {"cpu": "2", "memory": "100Mi"}}
+    status = {"recommendation": {"containerRecommendations": [capped]}, "conditions": []}
+    cluster.patch(f"{AUTOSCALERS}/web/status", {"status": status}, MERGE)
+    [one] = json.loads(cluster.run("recommend", "-o", "json").stdout)
+    assert one["needed"] == {"cpu_millicores": 2000, "memory_bytes": 200 * MI}
+    assert "# app needs cpu 2; a cap holds it down to 250m.\n" in cluster.run("recommend", "-o", "patch").stdout
 
 
 def test_what_is_put_into_pods_when_they_are_made_is_in_no_patch() -> None:
