@@ -22,7 +22,6 @@ from recommender.ranges import Resource
 from recommender.realisable import Realisable, realisable
 from recommender.recent import USAGE_WORDS
 from recommender.recommending import Recommendations
-from recommender.report.figures import counted
 from recommender.report.told import Paid, Sums, told
 from recommender.savings import Account, Snapshot, Totals, accounts, dearest, totals
 from recommender.settings import RecommenderSettings
@@ -132,15 +131,13 @@ class Accounting:
             window_seconds=found.window_seconds,
             usage=USAGE_WORDS,
             notes=self._notes(found),
+            left_out=found.left_out,
+            totals={one: _sums(of) for one, of in found.totals.items()} if found.left_out else None,
         )
-        if found.left_out:
-            savings = msgspec.structs.replace(savings, totals={one: _sums(of) for one, of in found.totals.items()})
         return msgspec.json.encode(savings)
 
     def _notes(self, found: "_Accounts") -> Iterator[str]:
         """What is missing in it, and why."""
-        if found.left_out:
-            yield f"Not listed, but in the cluster's totals: {counted(found.left_out, 'more container')}."
         if found.unpriced:
             yield found.unpriced
         if found.told and all(of.used is None for of in found.totals.values()):

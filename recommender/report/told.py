@@ -100,6 +100,7 @@ class Sums(Struct, rename="camel", frozen=True):
     applied: Paid | None
 
 
+UNKNOWN_SUMS: Final = Sums(*(None,) * len(Sums.__struct_fields__))
 NO_SUMS: Final = Sums(*(NO_COST,) * len(Sums.__struct_fields__))
 
 
@@ -128,6 +129,8 @@ class Savings(Struct, rename="camel", frozen=True):
     notes: list[str] = []
     usage: str = ""
     """How it is counted over that time, in words."""
+    left_out: int = 0
+    """Containers that are in the totals and not listed, of any namespace, since there are more than are told of."""
 
 
 def told(
@@ -140,13 +143,17 @@ def told(
     window_seconds: float = 0.0,
     usage: str = "",
     notes: Iterable[str] = (),
+    left_out: int = 0,
+    totals: dict[Resource, Sums] | None = None,
 ) -> Savings:
-    """What is to be told of accounts."""
+    """What is to be told of accounts; `totals` where some are left out of those, and are in the sums."""
     accounts = [_told(one) for one in those]
     spare = None
     if realisable is not None:
         spare = Spare(list(realisable.nodes), realisable.cores, realisable.memory_bytes, realisable.per_hour)
-    return Savings(at, currency, prices, accounts, sums(accounts), spare, window_seconds, list(notes), usage)
+    of_all = sums(accounts) if totals is None else totals
+    noted = [*([_left_out_note(left_out)] if left_out else []), *notes]
+    return Savings(at, currency, prices, accounts, of_all, spare, window_seconds, noted, usage, left_out)
 
 
 def read_savings(answer: bytes) -> Savings:
@@ -158,14 +165,31 @@ def read_savings(answer: bytes) -> Savings:
 
 
 def within(savings: Savings, namespace: str) -> Savings:
-    """What concerns one namespace; nodes that could be given back are the whole cluster's, and not told."""
+    """What concerns one namespace; nodes that could be given back are the whole cluster's, and not told.
+
+    Of containers that are not listed nobody tells the namespace: then its sums are those of what is listed.
+    """
     accounts = [one for one in savings.accounts if one.namespace == namespace]
-    notes = [
-        *savings.notes,
-        *([] if accounts else [f"Of namespace {namespace} nothing is told: no pod of it holds a reservation."]),
-        "Which nodes could be given back is told of the whole cluster only: leave --namespace out.",
-    ]
-    return msgspec.structs.replace(savings, accounts=accounts, totals=sums(accounts), realisable=None, notes=notes)
+    notes = [note for note in savings.notes if note != _left_out_note(savings.left_out)]
+    if savings.left_out:
+        notes.append(
+            f"Of namespace {namespace} {'not all may be' if accounts else 'nothing is'} told: the cluster "
+            f"has {_more(savings.left_out)}, of any namespace, neither listed nor in these sums "
+            "(most_accounted_containers, a setting of the recommender)."
+        )
+    elif not accounts:
+        notes.append(f"Of namespace {namespace} nothing is told: no pod of it holds a reservation.")
+    notes.append("Which nodes could be given back is told of the whole cluster only: leave --namespace out.")
+    totals = sums(accounts) if accounts or not savings.left_out else dict.fromkeys(Resource, UNKNOWN_SUMS)
+    return msgspec.structs.replace(savings, accounts=accounts, totals=totals, realisable=None, notes=notes)
+
+
+def _left_out_note(number: int) -> str:
+    return f"Not listed, but in the cluster's totals: {_more(number)}."
+
+
+def _more(number: int) -> str:
+    return f"{number:,} more container{'' if number == 1 else 's'}"
 
 
 def with_notes(savings: Savings, notes: Sequence[str]) -> Savings:

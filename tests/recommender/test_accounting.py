@@ -379,7 +379,7 @@ async def test_of_too_many_the_dearest_are_told_and_the_totals_are_of_all() -> N
         assert {one.workload for one in found.accounts} == {"web"}
         requested = [sums.requested for sums in found.totals.values()]
         assert [paid and paid.amount for paid in requested] == [3.0, GI + 128.0 * MI]
-        assert found.notes == ["Not listed, but in the cluster's totals: 1 more container."]
+        assert (found.left_out, found.notes) == (1, ["Not listed, but in the cluster's totals: 1 more container."])
         assert gauges(world)["elastipod_workload_series_left_out"] == [({}, 1.0)]
 
 

@@ -172,6 +172,7 @@ def test_however_many_workloads_there_are_the_page_is_small_and_says_what_it_lef
     assert len(text.encode()) < MOST_BYTES
     rows = len(Read(text).rows) - 1
     assert (f"The {rows:,} of {number:,} rows with the largest change are shown" in text) == (rows < number)
+    assert (f"<code>elastipod report -o csv</code> has all {number:,}" in text) == (rows < number)
     assert rows >= min(number, 500)
 
 

@@ -96,5 +96,20 @@ def test_of_one_namespace_no_node_is_promised_and_that_is_said() -> None:
     assert requested.amount == pytest.approx(2.0)
 
 
+def test_of_a_namespace_that_may_be_left_out_in_part_that_is_said_and_nothing_is_a_zero() -> None:
+    found = told(1.0, "USD", "", [], None, left_out=700)
+    whole = msgspec.structs.replace(found, accounts=[account()])
+    assert whole.notes == ["Not listed, but in the cluster's totals: 700 more containers."]
+    for namespace, said in (
+        ("shop", "Of namespace shop not all may be told"),
+        ("bank", "Of namespace bank nothing is"),
+    ):
+        notes = within(whole, namespace).notes
+        assert any(note.startswith(said) and "700 more containers" in note for note in notes)
+        assert not any("totals" in note or "no pod of it" in note for note in notes)
+    assert within(whole, "shop").totals == sums(whole.accounts)
+    assert {of.requested for of in within(whole, "bank").totals.values()} == {None}
+
+
 def test_of_a_namespace_that_is_not_there_it_is_said_that_nothing_is_told() -> None:
     assert any("Of namespace bnak nothing is told" in note for note in within(savings(account()), "bnak").notes)
