@@ -162,7 +162,7 @@ FAMILIES: Final = (
     ),
     Family(
         "elastipod_workload_applied_cost_per_hour",
-        "What is reserved less than before costs for an hour; negative where it is more.",
+        "What is reserved less than before, whoever changed it, costs for an hour; negative where it is more.",
         _cost(lambda one: one.applied),
         has_currency=True,
     ),

@@ -84,7 +84,7 @@ def report(
         str | None, typer.Option(help="With --prometheus: a YAML file with settings of the recommender.")
     ] = None,
 ) -> None:
-    """Report what is reserved and not needed, what resizes have changed, and what the bill could lose."""
+    """Report what is reserved and not needed, what is reserved less than before, and what the bill could lose."""
     where = None if all_namespaces else namespace
     try:
         if prometheus:

@@ -17,11 +17,14 @@ WORKLOADS: Final = (
 )
 RESOURCES: Final = (("cpu", "CPU", Unit.CORES), ("memory", "memory", Unit.BYTES))
 
-_WASTE: Final = "Reserved above what is recommended and needed. No bill is lower for it before nodes are given back."
+_WASTE: Final = "Reserved above what is needed. No bill is lower for it before nodes are given back."
 _APPLIED: Final = (
-    "Reserved less than when elastipod first saw the same pods: what resizes have changed. Growth counts against it."
+    "Reserved less than when elastipod first saw the same containers, by its resizes or by people who changed a "
+    "template: they are not told apart. Growth counts against it."
 )
-_LACKING: Final = "Recommended above what is reserved: these workloads need more."
+_LACKING: Final = (
+    "Needed above what is reserved, also where a cap holds the recommendation below it: these workloads need more."
+)
 _REALISABLE: Final = (
     "Nodes that would be empty if all pods were as recommended and moved together, with DaemonSets, taints, "
     "affinities, budgets and both resources respected. The only number that lowers a bill. It is the whole cluster's, "
@@ -127,7 +130,8 @@ def _prices() -> Iterator[Panel]:
 SAVINGS: Final = Board(
     "savings",
     "elastipod / Savings",
-    "What is reserved and not needed, what resizes have changed, and what a bill can lose: three numbers, never mixed.",
+    "What is reserved and not needed, what is reserved less than before, and what a bill can lose: three numbers, "
+    "never mixed.",
     WORKLOADS,
     (
         Row("Money", tuple(_money())),

@@ -64,9 +64,9 @@ def _sizes(resource: str, what: str, unit: Unit) -> Iterator[Panel]:
         width=8,
     )
     yield Panel(
-        f"Recommended {what} above and below what is reserved",
-        "Waste is reserved above what is recommended and needed, lacking is recommended above what is reserved, of all "
-        "pods.",
+        f"Needed {what} above and below what is reserved",
+        "Waste is reserved above what is needed, lacking is needed above what is reserved, of all pods. Where a cap "
+        "holds the target down, needed is more than the target.",
         unit,
         tuple(
             Query(once(f"elastipod_workload_{metric}", where), f"{_NAMED}: {metric}") for metric in ("waste", "lacking")

@@ -46,19 +46,22 @@ _WASTE: Final = (
     "could use. No bill is lower for it before a node goes."
 )
 _LACKING: Final = (
-    "Sum over containers of what is recommended above what is requested: max(recommended − requested, 0). It is never "
-    "set off against waste: a workload that needs more is shown as needing more."
+    "Sum over containers of what is needed above what is requested, a pod at a time: max(recommended − requested, 0); "
+    "where a cap holds the recommendation below the need, max(needed − requested, 0). It is never set off against "
+    "waste: a workload that needs more is shown as needing more."
 )
 _APPLIED: Final = (
-    "Requested when elastipod first saw a container, less what is requested now, for as many pods as there are now. "
+    "Requested when elastipod first saw a container, less what is requested now, for as many pods as there are now: by "
+    "resizes, by sizes at creation, and by people who changed a template, which are not told apart. "
     "Growth counts against it. A pod that was replaced counts once."
 )
 _REALISABLE: Final = (
     "Whole nodes that would be empty if every pod were as recommended and pods were packed anew: each pod of such a "
     "node has a place elsewhere by both resources, node selectors and affinity, taints, required anti-affinity, the "
-    "most pods a node takes, and PodDisruptionBudgets; DaemonSets' and static pods end with their node; bare pods, and "
-    "those that an annotation keeps in place, keep theirs, and the control plane's nodes stay. Volumes and local "
-    "storage are not looked at. It is the only number that lowers a bill."
+    "most pods a node takes, and PodDisruptionBudgets. Pods that wait for a node, and what has no room on its node as "
+    "recommended, have their place first; while one finds none, no node is promised. DaemonSets' and static pods end "
+    "with their node; bare pods, and those that an annotation keeps in place, keep theirs, and the control plane's "
+    "nodes stay. Volumes and local storage are not looked at. It is the only number that lowers a bill."
 )
 
 
@@ -151,8 +154,8 @@ def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str
     if len(rows) < there_are:
         cut = (
             f"<p><strong>The {len(rows):,} of {there_are:,} rows with the largest change are shown</strong>, so "
-            "that the page stays small; <code>elastipod report -o csv</code> has all of them. The numbers above "
-            "are of all.</p>"
+            f"that the page stays small; <code>elastipod report -o csv</code> has all {there_are:,}, and the numbers "
+            "above are of all.</p>"
         )
     more = ""
     if left_out or len(rows) < there_are:
@@ -168,7 +171,8 @@ def _workloads(savings: Savings, patch: Callable[[Workload], str | None]) -> str
         f"{_choice('resource', 'Resource', Resource)}{_choice('direction', 'Direction', Direction)}"
         "<span id=told role=status></span></div><div class=wide tabindex=0 role=region aria-label=Workloads>"
         "<table id=workloads><caption>A row for each container and resource, over all its pods, the largest change in "
-        f"money first. Used is {used}. Change is recommended less requested: - is less, + is more.</caption>"
+        f"money first. Used is {used}. Change is needed less requested: - is less, + is more. "
+        "Needed is recommended, or more where a cap holds that down.</caption>"
         f"<thead><tr>{heads}<th scope=col data-plain>Patch</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
         f"{_reasons(savings)}\n<section id=patches><h2>Manifest patches</h2>"
