@@ -6,6 +6,7 @@ far as pods and nodes tell. Volumes and local storage are not looked at.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Final
 
 import numpy as np
@@ -131,8 +132,11 @@ class _Packing:
         free, there = self._free[number].copy(), list(self._there[number])
         self._free[number] = -_TAKEN
         going = self._largest_first(filter(self._may_go, self._moving(number)))
-        enough = [pod for pod in reversed(going) if (free + self._needs[pod.key] >= 0).all()]
-        for pod in (*enough, *(one for one in going if one not in enough)):
+
+        def is_enough(pod: Pod) -> bool:
+            return bool((free + self._needs[pod.key] >= 0).all())
+
+        for pod in (*filter(is_enough, reversed(going)), *filterfalse(is_enough, going)):
             if (free >= 0).all():
                 break
             if self._move(pod):

@@ -33,7 +33,7 @@ class Priced(Protocol):
 
 def sum_of(resource: Resource, those: Sequence[Priced]) -> Cost:
     """The sum of what is reserved, or should be."""
-    return Cost(_whole(resource, [one.amount for one in those]), money_sum(one.per_hour for one in those))
+    return Cost(_whole(resource, fsum(one.amount for one in those)), money_sum(one.per_hour for one in those))
 
 
 def used_sum(those: Sequence[Priced]) -> Cost:
@@ -43,7 +43,10 @@ def used_sum(those: Sequence[Priced]) -> Cost:
 
 def difference(resource: Resource, one: Priced, less: Priced) -> Cost:
     """One less the other, of what is reserved or should be."""
-    return Cost(_whole(resource, (one.amount, -less.amount)), money_sum((one.per_hour, -less.per_hour)))
+    money = one.per_hour - less.per_hour
+    if abs(money) <= _LEFT_BEHIND * (abs(one.per_hour) + abs(less.per_hour)):
+        money = 0.0
+    return Cost(_whole(resource, one.amount - less.amount), money)
 
 
 def money_sum(parts: Iterable[float]) -> float:
@@ -53,6 +56,6 @@ def money_sum(parts: Iterable[float]) -> float:
     return 0.0 if abs(found) <= _LEFT_BEHIND * fsum(map(abs, parts)) else found
 
 
-def _whole(resource: Resource, amounts: Iterable[float]) -> float:
+def _whole(resource: Resource, amount: float) -> float:
     """Cores by the millicore, or bytes by the byte."""
-    return round(1000 * fsum(amounts)) / 1000 if resource is Resource.CPU else float(round(fsum(amounts)))
+    return round(1000 * amount) / 1000 if resource is Resource.CPU else float(round(amount))

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from msgspec import structs
 
+from elastipod.dashboards.savings import SAVINGS
 from elastipod.pods import Workload
+from recommender.exposition import FAMILIES
 from recommender.ranges import Resource
 from recommender.report.curves import Drawn, figure
 from recommender.report.figures import cells, largest_first, spare, total
@@ -161,6 +163,13 @@ def test_each_number_has_its_formula_one_click_away() -> None:
         section = text.split(f"id={name}>" if f"id={name}>" in text else f'id="{name}">')[1].split("</section>")[0]
         assert "<details><summary>How this is counted</summary><p>" in section
     assert "730 hours" in text
+
+
+def test_what_people_changed_is_said_to_be_in_what_is_applied_wherever_that_is_told() -> None:
+    assert "by people who changed a template, which are not told apart" in page(savings(account()), lambda _: None)
+    described = {one.title: one.description for row in SAVINGS.rows for one in row.panels}
+    assert "by people who changed a template: they are not told apart" in described["Applied"]
+    assert "whoever changed it" in next(one.what for one in FAMILIES if one.name == "elastipod_workload_applied")
 
 
 @pytest.mark.parametrize("number", [0, 2, 600, 6000])
