@@ -322,6 +322,16 @@ async def test_a_node_that_would_be_empty_is_realisable_unless_a_budget_keeps_it
         assert spare.nodes == []
 
 
+async def test_a_node_that_a_pod_waits_for_is_not_realisable() -> None:
+    async with await started() as world:
+        await two_nodes(world)
+        await world.create(PODS, build.pod_json("waiting", cpu="7"))
+        await world.run(cpu=0.1, memory=100 * MI)
+        spare = savings(world).realisable
+        assert spare is not None
+        assert spare.nodes == []
+
+
 async def test_a_recommender_that_is_to_stop_goes_on_with_nothing_that_takes_long() -> None:
     async with await started() as world:
         await two_nodes(world)
