@@ -61,7 +61,7 @@ class Node:
             address=around.address,
             guard_restores=lambda: _restores(folder),
             guard_raises=lambda: take_note(settings.state_folder),
-            direct=DirectMode(fs, journal, around.clock) if settings.direct else None,
+            direct=DirectMode(fs, journal, around.clock, settings.namespaces_off) if settings.direct else None,
             sampler=Sampler(fs, locate, around.clock, node, every) if every else None,
             lower=Lowering(fs, around.clock).step,
             lacks=around.lacks,

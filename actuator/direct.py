@@ -4,7 +4,7 @@ Owns the order: one decision at a time, recorded before any effect, then the wri
 a wish fits is admitting.py's matter, how memory goes down lowering.py's.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from actuator.admitting import Size, Verdict, Wanted, decide, next_wish
@@ -34,8 +34,8 @@ class Report:
 class DirectMode:
     """The sizes of one node's containers. Its calls read and write files: run them in a thread."""
 
-    def __init__(self, hands: NodeHands, journal: Journal, clock: Clock) -> None:
-        self._hands, self._journal = hands, journal
+    def __init__(self, hands: NodeHands, journal: Journal, clock: Clock, namespaces_off: Collection[str] = ()) -> None:
+        self._hands, self._journal, self._off = hands, journal, namespaces_off
         self._lowering = Lowering(hands, clock)
 
     def run(self, pods: Iterable[Pod], node: ElasticNode, allocatable: Resources, locate: Locate) -> Report:
@@ -45,7 +45,8 @@ class DirectMode:
         reasons = self._admit(node, allocated, allocatable, running)
         actual: list[ElasticNodeContainer] = []
         for pod in running.values():
-            actual += self._enforce(pod, allocated, locate, reasons)
+            if pod.namespace not in self._off:
+                actual += self._enforce(pod, allocated, locate, reasons)
         told = [
             _row(pod, one, allocated[key], reasons.get(key))
             for pod in running.values()
@@ -82,6 +83,8 @@ class DirectMode:
             key, size = f"{one.uid}/{one.container}", _size(one)
             if size is None:
                 reasons[key] = Reason.BAD_VALUE
+            elif one.uid in pods and pods[one.uid].namespace in self._off:
+                reasons[key] = Reason.NAMESPACE_OFF
             elif one.uid in pods:
                 wishes.append(Wanted(key, size, pods[one.uid].priority))
         while (wish := next_wish(wishes)) is not None:

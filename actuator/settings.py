@@ -15,6 +15,8 @@ class ActuatorSettings:
 
     node_name: str = ""
     """The node this process runs on."""
+    namespaces_off: tuple[str, ...] = ()
+    """Namespaces whose pods are never touched."""
     interval_seconds: float = 10.0
     """A run at least this often, besides the runs that changes of the node's pods cause at once."""
     state_folder: str = "/run/elastipod"

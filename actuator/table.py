@@ -67,6 +67,9 @@ def standings(
     for container in pod.sized_containers:
         if not container.is_running or not container.container_id or not container.limits.memory_bytes:
             continue
+        if pod.namespace in settings.namespaces_off:
+            found.append(Standing(container.name, reason=Reason.NAMESPACE_OFF, message="setting namespaces_off"))
+            continue
         reason = _why_not(pod, container, policy)
         if reason is not None:
             found.append(Standing(container.name, reason=reason, message=problems or policy.spike_source))

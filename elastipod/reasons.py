@@ -42,6 +42,7 @@ class Reason(StrEnum):
     )
     LOW_CONFIDENCE = "LowConfidence", "there is too little history to act on"
     COOLING_DOWN = "CoolingDown", "the pod started or was resized a short while ago"
+    NAMESPACE_OFF = "NamespaceOff", "the settings say that pods of this namespace are never touched"
     NOT_OURS = "NotOurs", "another recommender is responsible for the pod"
     CONFLICT = "Conflict", "more than one policy claims the pod, so none acts"
     NOT_RUNNING = "NotRunning", "only running pods are resized"

@@ -67,6 +67,8 @@ class Facts(Struct, frozen=True, gc=False):
     usage: Mapping[str, Usage] = {}
     relapsed: Sizes = {}
     """What containers had before a shrink that they were killed for; they get it back and keep it for a while."""
+    namespace_off: bool = False
+    """Pods of the namespace are never touched; nothing else is said then."""
 
 
 DEFAULT_RULES: Final = Rules()

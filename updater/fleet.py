@@ -209,11 +209,11 @@ class Fleet:
         return self._facts(pod, *self._members.resolve(pod))
 
     def _facts(self, pod: Pod, workload: Workload, choices: tuple[Workload, ...]) -> Facts:
+        if pod.namespace in self._off:
+            return Facts(namespace_off=True)
         advice, conflict, foreign = self._claim(workload, choices)
         advice = self._allowed(pod, advice)
         sizes, problem, asked = self.stated(pod)
-        if pod.namespace in self._off:
-            return Facts(foreign=foreign)
         ranges = self._limit_ranges.get(pod.namespace)
         return Facts(
             None if advice is None else advice.on_node(self.ledger.nodes.get(pod.node_name)),

@@ -61,6 +61,8 @@ class Decision(Struct, frozen=True, gc=False):
 
 def decide(pod: Pod, facts: Facts, now: float, rules: Rules = DEFAULT_RULES) -> Decision:
     """What to do with one pod. Every way out names its reason."""
+    if facts.namespace_off:
+        return Decision(pod.key, Reason.NAMESPACE_OFF)
     if not facts.stated and not facts.stated_problem and facts.advice is None and not boosted(pod):
         return Decision(pod.key, unclaimed(facts), message=facts.conflict or facts.foreign)
     obstacle = cannot_resize(pod)
@@ -208,6 +210,8 @@ def restarts(pod: Pod, sizes: Sizes) -> bool:
 
 def unclaimed(facts: Facts) -> Reason:
     """Why a pod is left as it is that no autoscaler of ours speaks for."""
+    if facts.namespace_off:
+        return Reason.NAMESPACE_OFF
     if facts.conflict:
         return Reason.CONFLICT
     return Reason.NOT_OURS if facts.foreign else Reason.NO_RECOMMENDATION

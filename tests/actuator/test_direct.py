@@ -113,9 +113,9 @@ class Node:
             containers=(Container("c", requests=SMALL.requests, limits=SMALL.limits, is_running=True),),
         )  # fmt: skip
 
-    def run(self, *wanted: ElasticNodeContainer, status: ElasticNodeStatus | None = None) -> Report:
+    def run(self, *wanted: ElasticNodeContainer, status: ElasticNodeStatus | None = None, off: str = "") -> Report:
         node = ElasticNode(spec=ElasticNodeSpec(list(wanted)), status=status)
-        direct = DirectMode(NodeHands(self.root), Journal(self.folder, "b1"), ManualClock())
+        direct = DirectMode(NodeHands(self.root), Journal(self.folder, "b1"), ManualClock(), (off,))
         return direct.run([self.pod], node, Resources(1000, 1024 * MIB), lambda *_: (POD, GROUP))
 
 
@@ -160,6 +160,17 @@ def test_a_wish_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
 def test_a_bad_wish_changes_nothing(tmp_path: Path, bad: ElasticNodeContainer) -> None:
     node = Node(tmp_path)
     node.run(bad)
+    assert number(node.root, GROUP, "memory.max") == 100 * MIB
+
+
+def test_in_a_namespace_that_is_off_nothing_is_put_in_force_of_what_was_or_is_wanted(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    assert node.run(wish("128Mi", "200Mi"), off="default") == Report([], [])
+    assert number(node.root, GROUP, "memory.max") == 100 * MIB
+    node.run(wish("128Mi", "200Mi"))
+    (node.root / GROUP / "memory.max").write_text(f"{100 * MIB}\n")
+    [allocated] = node.run(wish("128Mi", "300Mi"), off="default").allocated
+    assert (allocated.limits, allocated.reason) == ({"memory": "200Mi"}, "NamespaceOff")
     assert number(node.root, GROUP, "memory.max") == 100 * MIB
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from actuator.service import Actuator
-from elastipod.kube.errors import Forbidden, ServerError, Unreachable
+from elastipod.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from elastipod.kube.resources import ELASTIC_NODES, ELASTIC_POLICIES
 from tests.actuator.onnode import LEAP, LIMITED, Silent, containers, seconds_held, with_actuator
 from tests.localcluster.onenode import MIB, OneNode
@@ -39,6 +41,24 @@ def test_without_protection_it_is_killed() -> None:
         assert explained is None or explained["containers"]["app"]["reason"] == "ModeOff"
 
     with_actuator(body, memory_spike="Off")
+
+
+@pytest.mark.parametrize("error", [None, Unreachable("no answer")])
+def test_in_a_namespace_that_is_off_nothing_is_held_or_raised_and_the_reason_is_told(error: KubeError | None) -> None:
+    async def body(here: OneNode, actuator: Actuator, silent: Silent) -> None:
+        await here.run_pod("job", [LIMITED], LEAP)
+        await asyncio.sleep(15)
+        silent.error = error
+        told = containers(actuator)["app"]
+        assert (told["protected"], told["reason"]) == (False, "NamespaceOff")
+        await asyncio.sleep(10)
+        [container] = (await here.pod("job")).containers
+        assert container.restart_count >= 1 or container.termination is not None
+        assert container.limits.memory == 100 * MIB
+        assert seconds_held(here) == 0
+        assert "Raised" not in await here.events("job")
+
+    with_actuator(body, namespaces_off=("default",))
 
 
 def test_a_silent_api_does_not_kill_and_the_spec_follows() -> None:

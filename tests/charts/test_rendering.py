@@ -213,6 +213,17 @@ def test_of_the_host_only_the_trees_of_its_pods_are_mounted(cgroup: Json, direct
         assert mounted == {f"/host/cgroup/{tree}" for tree in trees}
 
 
+def test_all_that_touch_pods_know_the_namespaces_that_are_protected() -> None:
+    manifests = render({"protectedNamespaces": ["kube-system", "vault"]})
+    told = {
+        component: one["value"]
+        for component, pod in manifests.pods().items()
+        for one in containers(pod)[-1].get("env", [])
+        if one["name"] == "ELASTIPOD_NAMESPACES_OFF"
+    }
+    assert told == dict.fromkeys(("updater", "admission", "actuator"), "elastipod,elastipod-node,kube-system,vault")
+
+
 def test_new_pods_are_sent_to_the_webhook_only_from_where_they_may_be_sized() -> None:
     manifests = render({"protectedNamespaces": ["kube-system", "vault"]})
     webhook = manifests.one("MutatingWebhookConfiguration")["webhooks"][0]

@@ -12,7 +12,8 @@ from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from tests.updater.build import NOW, Mi, advice, amounts, container, facts, limit_range, pod, size, usage
 from updater.facts import Facts, Urgency
-from updater.plan import decide, in_order, restarts
+from updater.fleet import Fleet
+from updater.plan import decide, in_order, restarts, unclaimed
 from updater.precheck import limit_range_problem
 from updater.shape import qos_class, with_sizes
 from updater.sizes import Size
@@ -244,6 +245,12 @@ def test_a_container_without_advice_makes_no_one_act() -> None:
 def test_two_autoscalers_on_one_pod_act_not_at_all() -> None:
     assert decide(pod(), facts(conflict=True), NOW).reason is Reason.CONFLICT
     assert decide(pod(), facts(foreign="default"), NOW).reason is Reason.NOT_OURS
+
+
+def test_in_a_namespace_that_is_off_no_advice_counts_and_the_reason_is_told() -> None:
+    fleet = Fleet(["elastipod"], ["shop"])
+    assert decide(pod(), fleet.facts_of(pod()), NOW).reason is Reason.NAMESPACE_OFF
+    assert unclaimed(fleet.facts_of(pod())) is Reason.NAMESPACE_OFF
 
 
 def test_a_donor_is_not_raised_by_its_recommendation() -> None:

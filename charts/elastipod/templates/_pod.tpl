@@ -57,7 +57,7 @@ affinity:
 {{- if ne $component "actuator" -}}
 {{- $_ := set $settings "recommenderNames" $root.Values.recommenderNames -}}
 {{- end -}}
-{{- if or (eq $component "updater") (eq $component "admission") -}}
+{{- if ne $component "recommender" -}}
 {{- $_ := set $settings "namespacesOff" (include "elastipod.protectedNamespaces" $root | fromJsonArray) -}}
 {{- end -}}
 {{- if eq $root.Values.scope "namespace" -}}
