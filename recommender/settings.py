@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400.0
 _SOURCES = ("metrics", "prometheus", "actuators")
-_MAY_BE_NOTHING = frozenset(
+MAY_BE_NOTHING = frozenset(
     {
         "margin_fraction",
         "enough_confidence",
@@ -146,7 +146,7 @@ class RecommenderSettings:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 if not math.isfinite(value) or value < 0:
                     raise ValueError(f"{one.name} is {value}; it must be a number that is not below 0")
-                if value == 0 and one.name not in _MAY_BE_NOTHING:
+                if value == 0 and one.name not in MAY_BE_NOTHING:
                     raise ValueError(f"{one.name} must be above 0")
         for name in ("target_percentile", "lower_percentile", "upper_percentile"):
             if not 0 < getattr(self, name) <= 1:

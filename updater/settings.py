@@ -1,6 +1,7 @@
 """What can be set for the updater."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,15 @@ class UpdaterSettings:
     """When the API server was silent for longer than this, nothing is changed."""
 
     def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{one.name} is {value}; it must be a number that is not below 0")
         for name in ("dead_band_fraction", "disruption_fraction", "restore_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1")
         if not 0 < self.shrink_fraction < 1:
             raise ValueError("shrink_fraction must lie between 0 and 1")
-        for name in ("usage_margin_fraction", "donor_margin_fraction"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative")
         for name in ("interval_seconds", "step_seconds", "retry_first_seconds", "retry_most_seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0")

@@ -16,6 +16,7 @@ from actuator.settings import ActuatorSettings
 from elastipod.dashboards.boards import files
 from elastipod.settings import choices_of, help_texts
 from recommender.settings import RecommenderSettings
+from tests.charts.bounds import bounds
 from updater.admission.settings import AdmissionSettings
 from updater.settings import UpdaterSettings
 
@@ -83,7 +84,7 @@ def default_values() -> Json:
 def with_settings(schema: Json) -> Json:
     """The schema with what each component can be set to."""
     for component, cls in SETTINGS.items():
-        schema["definitions"][f"{component}Settings"] = _settings(cls)
+        schema["definitions"][f"{component}Settings"] = _settings(component, cls)
     return schema
 
 
@@ -93,12 +94,13 @@ def camel(name: str) -> str:
     return first + "".join(part.title() for part in rest)
 
 
-def _settings(cls: type[Any]) -> Json:
+def _settings(component: str, cls: type[Any]) -> Json:
     hints, texts = typing.get_type_hints(cls), help_texts(cls)
     properties = {
         camel(field.name): {
             "description": f"{texts[field.name]} Default: {json.dumps(field.default)}.",
-            **_type(hints[field.name]),
+            **(kind := _type(hints[field.name])),
+            **bounds(component, field.name, kind["type"]),
         }
         for field in dataclasses.fields(cls)
         if field.name not in SET_BY_THE_CHART

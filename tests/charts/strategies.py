@@ -41,9 +41,24 @@ _EXAMPLES.update(
         "readNodes": [False],
         "scope": ["cluster"],
         "secretName": [""],
-        "serviceAccount": [{}, {"annotations": {"team": "x"}}, {"name": "own"}, {"create": False, "name": "theirs"}],
+        "lowerPercentile": [0.5, 0.25],
+        "ownerWaitSeconds": [0, 0.25],
+        "prometheusKeyFile": [""],
+        "prometheusTokenFile": [""],
+        "prometheusUrl": ["", "http://prometheus.monitoring:9090"],
+        "requestSeconds": [1, 0.5],
+        "serviceAccount": [
+            {},
+            {},
+            {"annotations": {"team": "x"}},
+            {"name": "own"},
+            {"create": False, "name": "theirs"},
+        ],
         "source": ["helm", "certManager"],
         "tag": ["", "1.2.3"],
+        "targetPercentile": [0.9, 0.75],
+        "upperPercentile": [0.95, 1],
+        "usageSource": ["metrics"],
     }
 )
 _TEXTS: Final = ("", "a", "1", "true", "null", "0x1F", "a: b", "{{ x }}", '"', "'", "#", "é", " ", "-", "8Gi")
@@ -69,9 +84,11 @@ def _of(one: Json, known: Json, name: str, *, is_listed: bool = False) -> st.Sea
         case "boolean":
             return st.booleans()
         case "integer":
-            return st.integers(one.get("minimum", 0), one.get("maximum", 1 << 50))
+            return st.integers(one.get("minimum", one.get("exclusiveMinimum", -1) + 1), one.get("maximum", 1 << 50))
         case "number":
-            return st.floats(one.get("minimum", 0), 1e9, allow_nan=False).map(lambda value: round(value, 6))
+            least = one.get("minimum", one.get("exclusiveMinimum", -1e-6) + 1e-6)
+            most = one.get("maximum", one.get("exclusiveMaximum", 1e9 + 1e-6) - 1e-6)
+            return st.floats(least, most, allow_nan=False).map(lambda value: round(value, 6))
         case "string":
             return _text(one)
         case "array":

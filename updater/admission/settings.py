@@ -1,7 +1,8 @@
 """What can be set for the admission webhook."""
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,10 @@ class AdmissionSettings:
     """No startup boost takes a container's CPU request above this (as max-allowed-cpu-boost); 0 sets no amount."""
 
     def __post_init__(self) -> None:
-        if self.max_boost_cpu_millicores < 0:
-            raise ValueError("max_boost_cpu_millicores must not be negative")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{one.name} is {value}; it must be a number that is not below 0")
         for name in ("interval_seconds", "request_seconds", "canary_seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be above 0")
@@ -42,5 +45,5 @@ class AdmissionSettings:
             raise ValueError(f"canary_namespace is {self.canary_namespace!r}, which no namespace can be called")
         if not 0 <= self.webhook_port <= 65_535:
             raise ValueError(f"webhook_port is {self.webhook_port}; it can be 0 to 65535")
-        if not 0 <= self.owner_wait_seconds < self.request_seconds:
-            raise ValueError("owner_wait_seconds must be at least 0 and below request_seconds")
+        if not self.owner_wait_seconds < self.request_seconds:
+            raise ValueError("owner_wait_seconds must be below request_seconds")
