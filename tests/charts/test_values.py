@@ -154,6 +154,28 @@ _BY_NAMESPACE: Json = {"scope": "namespace", "admission": {"enabled": False}, "a
             ["recommender.serviceAccount.name", "updater.serviceAccount.name"],
         ),
         (
+            {name: {"serviceAccount": {"create": False, "name": "x"}} for name in ("recommender", "updater")},
+            ["recommender.serviceAccount.name", "updater.serviceAccount.name"],
+        ),
+        (
+            {"recommender": {"serviceAccount": {"name": "elastipod-updater"}}},
+            ["recommender.serviceAccount.name", "updater.serviceAccount.name"],
+        ),
+        ({"updater": {"serviceAccount": {"name": "elastipod-test"}}}, ["updater.serviceAccount.name", "helm test"]),
+        (
+            {"updater": {"serviceAccount": {"create": False, "name": "default"}}},
+            ["updater.serviceAccount.name", "default"],
+        ),
+        ({"actuator": {"serviceAccount": {"name": "default"}}}, ["actuator.serviceAccount.name", "default"]),
+        (
+            {**_BY_NAMESPACE, "updater": {"enabled": False}, "protectedNamespaces": ["elastipod"]},
+            ["elastipod", "namespaces", "protectedNamespaces"],
+        ),
+        (
+            {"recommender": {"nodeSelector": {"kubernetes.io/os": "windows"}}},
+            ["recommender.nodeSelector", "kubernetes.io/os: windows"],
+        ),
+        (
             {"admission": {"hostNetwork": True}, "userNamespaces": True},
             ["admission.hostNetwork", "userNamespaces"],
         ),

@@ -29,7 +29,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 nodeSelector:
-  {{- merge (dict) ($own.nodeSelector | default dict) (dict "kubernetes.io/os" "linux") | toYaml | nindent 2 }}
+  {{- merge (dict "kubernetes.io/os" "linux") ($own.nodeSelector | default dict) | toYaml | nindent 2 }}
 {{- with $own.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
