@@ -170,6 +170,8 @@ class _Connection:
         """Nothing of a next request has come."""
         self.is_last = False
         """No request is taken after this one."""
+        self._is_head = False
+        """The request wants an answer without its body."""
         self._socket = taken
         self._writer: asyncio.StreamWriter | None = None
 
@@ -216,6 +218,7 @@ class _Connection:
                     self._send(h11.InformationalResponse(status_code=100, headers=[]))
                 self._http.receive_data(await self._reader.read(_READ_BYTES))
             elif isinstance(event, h11.Request):
+                self._is_head = event.method == b"HEAD"
                 _check(event)
             elif isinstance(event, h11.Data):
                 size += len(event.data)
@@ -234,7 +237,8 @@ class _Connection:
         headers = [("Content-Type", content_type), ("Content-Length", str(len(body)))]
         if self.is_last:
             headers.append(("Connection", "close"))
-        self._send(h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage())
+        shown = b"" if self._is_head else body
+        self._send(h11.Response(status_code=status, headers=headers), h11.Data(data=shown), h11.EndOfMessage())
         assert self._writer is not None
         await self._writer.drain()
         if self._http.our_state is h11.DONE:

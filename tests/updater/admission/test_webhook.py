@@ -100,6 +100,13 @@ async def test_what_is_no_review_is_refused_by_its_status(
     assert world.count("admission_refused_total", status=str(status)) == 1
 
 
+@pytest.mark.parametrize(("path", "status"), [("/mutate", 405), ("/", 404)])
+async def test_who_asks_for_the_head_alone_gets_no_body(world: World, path: str, status: int) -> None:
+    head, _, body = (await raw(world, f"HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())).partition(b"\r\n\r\n")
+    assert (head.split()[1], body) == (str(status).encode(), b"")
+    assert world.count("admission_refused_total", status=str(status)) == 1
+
+
 @pytest.mark.parametrize(
     "head",
     [
