@@ -20,6 +20,9 @@ _EXAMPLES: Final[dict[str, list[Any]]] = {
     "extraVolumes": [[], [{"name": "more", "emptyDir": {}}]],
     "matchExpressions": [[], [{"key": "team", "operator": "Exists"}]],
     "metricsFrom": [[], [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]],
+    "dnsTo": [[], [{"podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}]],
+    "prometheusTo": [[], [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]],
+    "recommenderEgress": [[], [{"ports": [{"port": 3128, "protocol": "TCP"}]}]],
     "podSecurityContext": [{"runAsNonRoot": True, "runAsUser": 1000}],
     "tolerations": [[], [{"key": "spot", "operator": "Exists"}]],
     "topologySpreadConstraints": [

@@ -1,4 +1,4 @@
-"""What a release gives the recommender and the actuators where usage is read from these."""
+"""What a release gives the recommender and the actuators for the usage that is read: from these, or from Prometheus."""
 
 from typing import Any
 
@@ -116,3 +116,52 @@ def test_on_v2_nothing_more_is_mounted() -> None:
 def test_a_release_without_actuators_can_not_read_from_them() -> None:
     with pytest.raises(Refused, match=r"recommender\.settings\.usageSource names actuators"):
         release(actuator={"enabled": False})
+
+
+PROMETHEUS: Json = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
+NAMES: Json = {"podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
+API_SERVER: Json = {"ipBlock": {"cidr": "10.0.0.1/32"}}
+
+
+def egress(component: str, settings: Json, **policy: Any) -> list[Json]:
+    manifests = render({"recommender": {"settings": settings}, "networkPolicy": {"enabled": True, **policy}})
+    found: list[Json] = manifests.one("NetworkPolicy", component)["spec"]["egress"]
+    return found
+
+
+def ports(rules: list[Json]) -> list[tuple[int, str]]:
+    return [(one["port"], one["protocol"]) for rule in rules for one in rule["ports"]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "port"),
+    [
+        ({"prometheusUrl": "http://prometheus.monitoring:9090/prometheus"}, 9090),
+        ({"prometheusUrl": "http://prometheus.monitoring"}, 80),
+        ({"prometheusUrl": "https://prometheus.example/x:1"}, 443),
+        ({"prometheusUrl": "http://[::1]:9091"}, 9091),
+        ({"prometheusUrl": "http://[fd00::90]"}, 80),
+        ({"prometheusUrl": "https://x", "prometheusProxy": "http://me:secret@proxy:3128"}, 3128),
+    ],
+)
+def test_the_recommender_alone_reaches_prometheus_and_looks_up_its_name(settings: Json, port: int) -> None:
+    api = [(443, "TCP"), (6443, "TCP")]
+    assert ports(egress("recommender", settings)) == [*api, (port, "TCP"), (53, "UDP"), (53, "TCP")]
+    for component in ("updater", "admission", "actuator"):
+        assert ports(egress(component, settings)) == api
+    assert ports(egress("recommender", {})) == api
+
+
+def test_each_way_out_can_be_kept_to_whom_it_is_for() -> None:
+    more = {"ports": [{"port": 10902, "protocol": "TCP"}], "to": [PROMETHEUS]}
+    rules = egress(
+        "recommender",
+        {"prometheusUrl": "http://prometheus:9090"},
+        apiServerTo=[API_SERVER],
+        prometheusTo=[PROMETHEUS],
+        dnsTo=[NAMES],
+        recommenderEgress=[more],
+    )
+    assert [rule["to"] for rule in rules] == [[API_SERVER], [PROMETHEUS], [NAMES], [PROMETHEUS]]
+    assert rules[-1] == more
+    assert more not in egress("updater", {}, recommenderEgress=[more])
