@@ -1,6 +1,7 @@
 """What may be set, and what is refused: by the schema, or by its name where values contradict each other."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -306,6 +307,37 @@ def test_notes_tell_what_1_33_can_not_do_and_that_there_are_no_metrics() -> None
     assert "has no metrics API" in old
     new = notes("--kube-version", "1.34.0", "--api-versions", "metrics.k8s.io/v1beta1")
     assert "!!" not in new
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "level", "named"),
+    [
+        ([], "restricted", ""),
+        (["actuator.enabled=false"], "restricted", ""),
+        (["admission.hostNetwork=true"], "", "admission.hostNetwork"),
+        (["admission.hostNetwork=true", "admission.enabled=false"], "restricted", ""),
+        (["podSecurityContext.runAsUser=0"], "baseline", "podSecurityContext.runAsUser"),
+        (["podSecurityContext=null"], "baseline", "podSecurityContext.runAsNonRoot, podSecurityContext.seccompProfile"),
+        (["containerSecurityContext.privileged=true"], "", "containerSecurityContext.privileged"),
+        (
+            ["containerSecurityContext.capabilities.add={NET_BIND_SERVICE,KILL}"],
+            "baseline",
+            "containerSecurityContext.capabilities.add",
+        ),
+        (["containerSecurityContext.capabilities.add={SYS_ADMIN}"], "", "containerSecurityContext.capabilities.add"),
+        (["podSecurityContext.seccompProfile.type=Unconfined"], "", "podSecurityContext.seccompProfile"),
+        (["updater.extraVolumes[0].name=x", "updater.extraVolumes[0].hostPath.path=/x"], "", "updater.extraVolumes"),
+        (["updater.extraVolumes[0].name=x", "updater.extraVolumes[0].nfs.path=/x"], "baseline", "updater.extraVolumes"),
+        (["updater.extraVolumes[0].name=x", "updater.extraVolumes[0].secret.secretName=x"], "restricted", ""),
+    ],
+)
+def test_notes_name_the_level_of_pod_security_that_the_values_keep_to(
+    values: list[str], level: str, named: str
+) -> None:
+    told = notes(*(word for value in values for word in ("--set", value)))
+    assert re.findall("pod-security.kubernetes.io/enforce=(.*)", told) == ([level] if level else [])
+    assert re.findall(r"refuse pods with these values: (.*)\.", told) == ([named] if named else [])
 
 
 EXAMPLES: Json = {"integer": 321, "number": 0.5, "boolean": True, "string": "8Gi", "array": ["X-A: b"]}
