@@ -128,6 +128,22 @@ def test_a_certificate_past_half_its_time_is_renewed_and_the_old_root_stays_trus
     assert len(roots(release.tls())) == 2
 
 
+def test_across_a_renewal_an_upgrade_with_older_values_keeps_the_root_in_use_and_a_rollback_takes_it(
+    release: Release,
+) -> None:
+    """What the chart's README says of it: Helm looks nothing up in a rollback."""
+    first = release.tls()
+    release.age_certificate()
+    release.helm("upgrade", "--force-conflicts", "--set", "updater.replicas=3")
+    in_use = release.tls()
+    older = release.server.helm("get", "values", RELEASE, "--namespace", release.namespace, "--revision", "1")
+    assert older.endswith("null\n")
+    release.helm("upgrade", "--force-conflicts", "--reset-values")
+    assert (release.tls()["data"], release.bundle()) == (in_use["data"], in_use["data"]["ca.crt"])
+    release.helm("rollback", "1", "--force-conflicts")
+    assert (release.tls()["data"], release.bundle()) == (first["data"], first["data"]["ca.crt"])
+
+
 def test_what_would_never_run_is_refused_by_its_name(release: Release) -> None:
     with pytest.raises(CommandFailed, match=r"updater\.priorityClassName is none-such.*no such PriorityClass"):
         release.helm("upgrade", "--set", "updater.priorityClassName=none-such")
