@@ -45,6 +45,12 @@ CASES: dict[str, Json] = {
         "networkPolicy": {"enabled": True, "metricsFrom": [{"podSelector": {}}]},
         "actuator": {"cgroup": {"version": "v1"}},
     },
+    "usage from prometheus": {
+        "recommender": {
+            "settings": {"usageSource": "prometheus", "prometheusUrl": "http://prometheus.monitoring:9090"}
+        },
+        "networkPolicy": {"enabled": True, "dnsTo": [{"podSelector": {}}]},
+    },
     "pod monitor": {"metrics": {"podMonitor": {"enabled": True}}, "networkPolicy": {"enabled": True}},
     "service monitor": {"metrics": {"serviceMonitor": {"enabled": True}}},
     "dashboards and rules": {"metrics": {"dashboards": {"enabled": True}, "prometheusRule": {"enabled": True}}},
