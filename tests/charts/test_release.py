@@ -9,7 +9,7 @@ import pytest
 
 from tests.charts.pages import CHART
 from tests.charts.releases import wait_defined
-from tests.charts.rendering import NAMESPACE, RELEASE, needs_helm, render
+from tests.charts.rendering import NAMESPACE, RELEASE, needs_helm, notes, render
 from tests.charts.test_rendering import CASES
 from tests.kubernetes.apiserver import ApiServer, CommandFailed
 from tests.localcluster.served import AUTOSCALERS
@@ -182,3 +182,34 @@ def test_pod_security_takes_all_but_the_actuator_as_restricted(api_server: ApiSe
         assert "hostPath" in said
         # Nothing else of it is below that level.
         assert "privileged" not in said.replace("PodSecurity", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "level"),
+    [
+        ("admission.hostNetwork=true", "privileged"),
+        ("containerSecurityContext.capabilities.add={SYS_ADMIN}", "privileged"),
+        ("podSecurityContext.seccompProfile.type=Unconfined", "privileged"),
+        ("podSecurityContext.runAsUser=0", "baseline"),
+        ("podSecurityContext.seccompProfile=null", "baseline"),
+        ("containerSecurityContext.allowPrivilegeEscalation=true", "baseline"),
+        ("containerSecurityContext.capabilities=null", "baseline"),
+        ("containerSecurityContext.capabilities.add={NET_BIND_SERVICE}", "restricted"),
+        ("podSecurityContext.runAsUser=1000", "restricted"),
+    ],
+)
+def test_the_level_of_pod_security_that_the_notes_name_is_the_strictest_that_takes_the_pods(
+    api_server: ApiServer, value: str, level: str
+) -> None:
+    told = notes("--set", value)
+    assert ("enforce=" in told) is (level != "privileged")
+    assert level == "privileged" or f"enforce={level}" in told
+    spec = render({}, "--set", value).pods()["admission"]["spec"] | {"serviceAccountName": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec}
+    taken = []
+    for one in ("restricted", "baseline", "privileged"):
+        api_server.make_namespace(one)
+        api_server.kubectl("label", "--overwrite", "namespace", one, f"pod-security.kubernetes.io/enforce={one}")
+        code, _ = api_server.calls.call("POST", f"/api/v1/namespaces/{one}/pods", pod, dryRun="All")
+        taken += [one] if code == 201 else []
+    assert taken[0] == level
