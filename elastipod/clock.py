@@ -94,4 +94,7 @@ def to_rfc3339_micro(at: float) -> str:
 
 def from_rfc3339(text: str) -> float:
     """Unix seconds. Raises ValueError."""
-    return datetime.fromisoformat(text).timestamp()
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except OverflowError as error:
+        raise ValueError(f"{text[:40]!r}: {error}") from None

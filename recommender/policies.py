@@ -5,9 +5,13 @@ Owns the reading of containerPolicies: each field by itself, so that a wrong one
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from elastipod.api import ContainerPolicy, ResourceList
 from elastipod.quantities import NOTHING, QuantityError, Resources, parse_cpu, parse_nano, stated_memory
+
+_MOST_SECONDS: Final = 2**31 - 1
+"""As many as the field of upstream's API holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,8 @@ def size_policy(policy: ContainerPolicy | None) -> SizePolicy:
         problems.append("oomBumpUpRatio: must be at least 1")
         ratio = None
     interval = policy.memory_aggregation_interval_seconds
-    if interval is not None and interval < 1:
-        problems.append("memoryAggregationIntervalSeconds: must be at least 1")
+    if interval is not None and not 1 <= interval <= _MOST_SECONDS:
+        problems.append(f"memoryAggregationIntervalSeconds: must be 1 to {_MOST_SECONDS}")
         interval = None
     return SizePolicy(
         is_off=policy.mode == "Off",

@@ -93,7 +93,7 @@ class UsageBook:
                     await asyncio.gather(*(self._ask(key) for key in wanted))
                 else:
                     await self._ask_all(set(wanted))
-        except (KubeError, TimeoutError):
+        except (KubeError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self.failures += 1
 
     async def _ask(self, key: str) -> None:
@@ -120,7 +120,7 @@ class UsageBook:
         try:
             found = _one.decode(raw)
             at = from_rfc3339(found.timestamp)
-        except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+        except (ValueError, RecursionError):
             self.failures += 1
             return
         key = f"{found.metadata.namespace}/{found.metadata.name}"

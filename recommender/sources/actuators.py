@@ -29,6 +29,7 @@ _AT_ONCE: Final = 32
 _LOOK_SECONDS: Final = 240.0
 """New actuators are looked for this often: what they keep meanwhile is not lost."""
 _NAMED: Final = 3
+_MOST_AT: Final = 2**53
 _answers: Final = msgspec.json.Decoder(NodeMinutes)
 
 
@@ -192,6 +193,8 @@ def _checked(sender: Sender, body: bytes) -> NodeMinutes:
         raise SourceError(f"what answers there says that it is of node {answer.node[:60]!r}")
     if len(answer.minutes) > MOST_MINUTES:
         raise SourceError(f"it tells of {len(answer.minutes)} minutes, and only {MOST_MINUTES} are kept")
+    if any(abs(one.at) > _MOST_AT for one in answer.minutes):
+        raise SourceError("it tells of a minute at no time")
     if any(one.age_seconds < 0 for one in answer.minutes):
         raise SourceError("it tells of a minute that is not over")
     return answer

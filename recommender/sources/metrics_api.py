@@ -69,7 +69,29 @@ class _PodMetrics(Struct, gc=False):
     containers: list[_Container] | None = None
 
 
+class _LoosePod(Struct, gc=False):
+    """The same with its containers unread, so that one that can not be read does not hide the others."""
+
+    metadata: _Meta
+    timestamp: str = ""
+    containers: list[msgspec.Raw] | None = None
+
+
+class _LooseUsage(Struct, gc=False):
+    cpu: msgspec.Raw = msgspec.Raw(b"null")
+    memory: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _LooseContainer(Struct, gc=False):
+    name: str = ""
+    usage: _LooseUsage | None = None
+
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _pod_metrics: Final = msgspec.json.Decoder(_PodMetrics)
+_loose_pods: Final = msgspec.json.Decoder(_LoosePod)
+_loose_containers: Final = msgspec.json.Decoder(_LooseContainer)
+_amounts: Final[msgspec.json.Decoder[str | int | float | None]] = msgspec.json.Decoder(str | int | float | None)
 
 
 class MetricsApiSource:
@@ -91,12 +113,16 @@ def read_pod_metrics(raw: bytes | msgspec.Raw, into: UsageReading) -> None:
     """One PodMetrics object as samples."""
     try:
         pod = _pod_metrics.decode(raw)
+    except _UNREADABLE:
+        try:
+            pod = _part_by_part(raw, into)
+        except _UNREADABLE:
+            into.bad_entries += 1
+            return
+    try:
         # The stamp tells one sample from the next; a strange one only loses that.
         measured_at = from_rfc3339(pod.timestamp) if pod.timestamp else math.nan
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        into.bad_entries += 1
-        return
-    except (ValueError, OverflowError):
+    except ValueError:
         measured_at = math.nan
     if not pod.metadata.name or not pod.metadata.namespace:
         into.bad_entries += 1
@@ -115,6 +141,30 @@ def read_pod_metrics(raw: bytes | msgspec.Raw, into: UsageReading) -> None:
             )
 
 
+def _part_by_part(raw: bytes | msgspec.Raw, into: UsageReading) -> _PodMetrics:
+    """What can be read of a pod that can not be read as a whole. Raises DecodeError where not even its name can."""
+    pod = _loose_pods.decode(raw)
+    found = []
+    for one in pod.containers or ():
+        try:
+            container = _loose_containers.decode(one)
+        except _UNREADABLE:
+            into.bad_entries += 1
+            continue
+        usage = container.usage or _LooseUsage()
+        read = _Usage(_part(usage.cpu, into), _part(usage.memory, into))
+        found.append(_Container(container.name, read))
+    return _PodMetrics(pod.metadata, pod.timestamp, found)
+
+
+def _part(raw: msgspec.Raw, into: UsageReading) -> str | int | float | None:
+    try:
+        return _amounts.decode(raw)
+    except _UNREADABLE:
+        into.bad_values += 1
+        return None
+
+
 def _amount(text: str | float | None, most: float, into: UsageReading) -> float | None:
     """Cores or bytes; None for what is missing or makes no sense."""
     if text is None:
@@ -128,11 +178,12 @@ def _amount(text: str | float | None, most: float, into: UsageReading) -> float 
                 into.bad_values += 1
                 return None
     else:
-        amount = float(text)
+        amount = text
+    # Before it is a float: a whole number may be too large for one.
     if not 0 <= amount <= most:
         into.bad_values += 1
         return None
-    return amount
+    return float(amount)
 
 
 def _usual(text: str) -> float | None:

@@ -200,6 +200,7 @@ async def test_of_many_nodes_that_are_down_a_few_are_named(fleet: Fleet) -> None
         (Answer(b'{"node":"n1","minutes":[{"at":1,"ageSeconds":NaN,"containers":[]}]}'), "can not be read"),
         (Answer(b'{"node":"n1","minutes":[{"at":1,"ageSeconds":"5","containers":[]}]}'), "can not be read"),
         (Answer(b'{"node":"n1","minutes":[{"at":1,"ageSeconds":-1,"containers":[]}]}'), "not over"),
+        (Answer(b'{"node":"n1","minutes":[{"at":1%s,"ageSeconds":1,"containers":[]}]}' % (b"0" * 400)), "at no time"),
         (Answer(b'{"node":"n2","minutes":[]}'), "says that it is of node 'n2'"),
         (Answer(msgspec.json.encode(NodeMinutes("n1", [minute(n) for n in range(6)]))), "tells of 6 minutes"),
         (Answer(b" " * (MOST_ANSWER_BYTES + 1)), "too long"),

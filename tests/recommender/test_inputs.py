@@ -65,6 +65,26 @@ def test_a_value_that_makes_no_sense_costs_only_itself_r31(bad: Any) -> None:
     assert sample.memory_bytes == 2 * MI
 
 
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1" + "0" * 5000, "1e999", "-1e999", "true", "[]"])
+def test_a_number_that_no_float_holds_costs_only_itself_r36(number: str) -> None:
+    """Also beside a container that is none, and under a stamp that is none."""
+    body = metrics(usage(cpu="#"), usage("proxy"), timestamp="0001-01-01T00:00:00").replace(b'"#"', number.encode())
+    reading = read(body.replace(b'"containers": [', b'"containers": [7, '))
+    assert [(one.container, one.cpu_cores, one.memory_bytes) for one in reading.samples] == [
+        ("app", None, 2 * MI),
+        ("proxy", 0.095647727, 2 * MI),
+    ]
+    assert (reading.bad_values, reading.bad_entries) == (1, 1)
+
+
+def test_an_interval_that_no_float_holds_counts_as_not_set() -> None:
+    policy = {"containerName": "app", "memoryAggregationIntervalSeconds": 10**400, "oomMinBumpUp": 10**400}
+    found = claim(resourcePolicy={"containerPolicies": [policy]})
+    assert found.policy("app").memory_interval_seconds is None
+    [problem] = found.problems
+    assert "memoryAggregationIntervalSeconds: must be 1 to 2147483647" in problem
+
+
 def test_a_missing_value_is_missing_and_not_zero_r38() -> None:
     [sample] = read(metrics({"name": "app", "usage": {"cpu": "1"}})).samples
     assert sample.memory_bytes is None
