@@ -21,8 +21,9 @@ class Instances:
     def __init__(self, history: History) -> None:
         self._history = history
         self._places: dict[tuple[str, str, str], int] = {}
-        self._ended: dict[str, Pod] = {}
-        """Pods that ended and still have their places, as usage of their last minute may yet be told."""
+        self._ended: dict[str, tuple[Pod, float | None]] = {}
+        """Pods that ended and still have their places, as usage of their last minute may yet be told; and since when
+        we know that they did, for a node's clock may be off."""
         self._requests = np.zeros((0, 4))
         self._limits = np.zeros((0, 2))
         self._live_since = np.zeros(0)
@@ -53,7 +54,7 @@ class Instances:
     def put(self, pod: Pod, workload: Workload) -> None:
         """The containers of a pod count for a workload."""
         if pod.is_terminal:
-            self._ended[pod.key] = pod
+            self._ended[pod.key] = pod, self._ended.get(pod.key, (pod, None))[1]
         for container in pod.sized_containers:
             row = self._history.ensure_row(ContainerKey(workload, container.name))
             if BOOST_ANNOTATION not in pod.annotations:
@@ -68,10 +69,13 @@ class Instances:
             self._places.pop((pod.namespace, pod.name, container.name), None)
             self._history.forget_instance(InstanceKey(pod.uid, container.name))
 
-    def let_go(self, before: float) -> None:
-        """Take nothing more for pods that ended before this time."""
-        for pod in [one for one in self._ended.values() if _ended_at(one) < before]:
-            self.drop(pod)
+    def let_go(self, now: float, after_seconds: float) -> None:
+        """Take nothing more for pods that are known for so long to have ended."""
+        for key, (pod, since) in list(self._ended.items()):
+            if since is None:
+                self._ended[key] = pod, now
+            elif now - since > after_seconds:
+                self.drop(pod)
 
     def measure(self, workload: Workload, pods: Iterable[Pod]) -> None:
         """Take down what the living ones of a workload's pods, of all of them, ask, may use and since when they run."""
@@ -93,7 +97,8 @@ class Instances:
                 _common(one.cpu_millicores for one in limits) / 1000,
                 _common(one.memory_bytes for one in limits),
             )
-            running = [one.started_at or pod.created_at for pod, one in living if one.is_running]
+            # A node's clock may be off; none runs before its pod was made.
+            running = [max(one.started_at or 0.0, pod.created_at) for pod, one in living if one.is_running]
             self._live_since[row] = min(running, default=math.nan)
 
     def _reserve(self, rows: int) -> None:
@@ -102,11 +107,6 @@ class Instances:
             self._requests = np.pad(self._requests, ((0, more), (0, 0)), constant_values=np.nan)
             self._limits = np.pad(self._limits, ((0, more), (0, 0)), constant_values=np.nan)
             self._live_since = np.pad(self._live_since, (0, more), constant_values=np.nan)
-
-
-def _ended_at(pod: Pod) -> float:
-    ends = (one.termination.finished_at for one in pod.containers if one.termination is not None)
-    return max((end for end in ends if end is not None), default=0.0)
 
 
 def _ends(amounts: Iterable[float]) -> tuple[float, float]:

@@ -91,7 +91,7 @@ class Learning:
 
     def learn(self, samples: list[UsageSample], largest_node: Resources, now: float) -> None:
         """Count what was used; what is far more than the largest node has is no usage."""
-        self._members.instances.let_go(now - _LATE_SECONDS)
+        self._members.instances.let_go(now, _LATE_SECONDS)
         if samples:
             self.clocks = skewed_nodes(samples, now, lambda one: self._members.node(one.namespace, one.pod))
         place = self._members.instances.place
@@ -145,7 +145,7 @@ class Learning:
         pod = self._members.pod(told.namespace, told.pod)
         container = pod.container(told.container) if pod else None
         if pod is not None and container is not None:
-            since = container.started_at or pod.created_at
+            since = max(container.started_at or 0.0, pod.created_at)
             asked = float(container.requests.memory)
             self._estimating.jobs.see(row, told.pod, memory_bytes, asked, since, now)
 

@@ -11,9 +11,11 @@ from recommender.samples import OomKill
 def oom_kills(old: Pod | None, new: Pod, workload: Workload, now: float) -> list[OomKill]:
     """The kills that a pod's state tells of, oldest first. A kill that was told before is told again with its id.
 
-    `old` is the state before, where it was seen: it holds the limit that was in force at the kill.
+    `old` is the state before, where it was seen: it holds the limit that was in force at the kill. What it did not show
+    yet happened now, whatever the node's clock says; and nothing happened before the pod was made.
     """
     found: list[OomKill] = []
+    known = _kill_ids(new if old is None or old.uid != new.uid else old)
     for container in new.sized_containers:
         before = old.container(container.name) if old is not None and old.uid == new.uid else None
         for ended in (container.last_termination, container.termination):
@@ -21,14 +23,15 @@ def oom_kills(old: Pod | None, new: Pod, workload: Workload, now: float) -> list
                 continue
             in_force = _state_at(ended, before, container)
             limits = in_force.actual_limits or in_force.limits
-            at = ended.finished_at
+            kill_id, at = _kill_id(new, container, ended), ended.finished_at
+            is_told = at is not None and kill_id in known
             found.append(
                 OomKill(
                     workload=workload,
                     container=container.name,
                     pod_uid=new.uid,
-                    kill_id=_kill_id(new, container, ended),
-                    at=now if at is None else min(at, now),
+                    kill_id=kill_id,
+                    at=min(max(at or 0.0, new.created_at), now) if is_told else now,
                     limit_bytes=limits.memory_bytes or container.limits.memory_bytes or 0,
                     request_bytes=(in_force.actual_requests or in_force.requests).memory,
                 )

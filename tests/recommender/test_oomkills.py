@@ -90,3 +90,20 @@ def test_an_end_that_is_no_oom_kill_is_none_r75(reason: str) -> None:
 def test_a_kill_is_not_later_than_now() -> None:
     [found] = kills(pod(termination=structs.replace(OOM, finished_at=NOW + 7200)))
     assert found.at == NOW
+
+
+@pytest.mark.parametrize("finished_at", [0.0, NOW - 9 * 86_400, NOW + 7200, None])
+def test_a_kill_that_is_seen_to_happen_happens_now_whatever_the_nodes_clock_says_r74_r26(
+    finished_at: float | None,
+) -> None:
+    ended = structs.replace(OOM, finished_at=finished_at)
+    assert [one.at for one in kills(pod(is_running=True), pod(termination=ended))] == [NOW]
+    [found] = kills(pod(is_running=True), pod(is_running=True, last_termination=ended, container_id="containerd://bbb"))
+    assert found.at == NOW
+
+
+def test_a_kill_from_before_we_looked_is_not_older_than_its_pod_r74() -> None:
+    made = structs.replace(pod(termination=structs.replace(OOM, finished_at=0.0)), created_at=NOW - 600)
+    assert [one.at for one in kills(made)] == [NOW - 600]
+    later = structs.replace(made, containers=pod(termination=structs.replace(OOM, finished_at=NOW - 60)).containers)
+    assert [one.at for one in kills(later)] == [NOW - 60]

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from elastipod.owners import Owned
 from elastipod.pods import Container, OwnerReference, Pod, Termination, Workload
@@ -185,6 +186,24 @@ def test_samples_of_a_node_whose_clock_is_off_count_by_when_they_arrive_r74() ->
     assert known.history.last_sample_at[row] == START + 180
     known.decide(START + 180)
     assert known.explain(JOB, START + 180)["clocks"] == {"a": 3900}
+
+
+@pytest.mark.parametrize("offset", [-9 * 86_400, 0, 3900])
+def test_usage_of_a_pods_last_minute_counts_whatever_its_node_says_of_its_end_r74(offset: float) -> None:
+    """And no longer than a while after that."""
+    known = Recommendations(RecommenderSettings())
+    known.set_claim("ns/vpa", Claim("ns", "vpa", "u", 1, "elastipod", JOB))
+    known.loaded("ns/vpa", {}, {})
+    known.members.set_owned(None, Owned("Job", "ns", "short-0", "job-0", owner=OwnerReference("CronJob", "short", "c")))
+    ended = job_pod(0, seconds=30)
+    [app] = ended.containers
+    over = Termination("Completed", 0, "c0", START + offset, START + offset + 30)
+    known.members.set_pod("ns/run-0", structs.replace(ended, containers=(structs.replace(app, termination=over),)))
+    known.learn([], START + 60)
+    known.learn([UsageSample("ns", "run-0", "app", START, 0.1, 1e8)], START + 200)
+    known.learn([], START + 400)
+    known.learn([UsageSample("ns", "run-0", "app", START + 60, 0.1, 1e8)], START + 460)
+    assert known.history.samples[known.history.rows()[0][1]] == 1
 
 
 class Fleet:
