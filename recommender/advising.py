@@ -18,7 +18,7 @@ from recommender.capping import Surroundings, cap
 from recommender.estimators.histogram import Estimates, estimate
 from recommender.history import ContainerHistory, History
 from recommender.oom import after_kill
-from recommender.podcapping import cap_pod
+from recommender.podcapping import cap_shapes, shapes_of
 from recommender.policies import SizePolicy
 from recommender.ranges import Capped, Range, Resource, range_of
 from recommender.settings import RecommenderSettings
@@ -87,7 +87,9 @@ def advise(surveyed: Surveyed, settings: RecommenderSettings, now: float) -> lis
         most=Resources(settings.max_allowed_cpu_millicores or None, settings.max_allowed_memory_bytes or None),
         largest_node=surveyed.largest_node,
     )
-    pods = {workload: pod for pod, workload in surveyed.pods}
+    pods: dict[Workload, list[Pod]] = {}
+    for pod, workload in surveyed.pods:
+        pods.setdefault(workload, []).append(pod)
     capped: dict[ContainerKey, Capped] = {}
     for workload, keys in groupby(sorted(surveyed.containers), key=lambda key: key.workload):
         shown = [_shown(key, surveyed.containers[key]) for key in keys]
@@ -95,8 +97,8 @@ def advise(surveyed: Surveyed, settings: RecommenderSettings, now: float) -> lis
             cap(_raw(history.row(ContainerKey(workload, one.name)), one.name, estimates), SizePolicy(), one, around)
             for one in shown
         ]
-        living = [pods[workload]] if workload in pods else []
-        capped |= {ContainerKey(workload, one.container): one for one in cap_pod(wanted, shown, around, living)}
+        shapes = shapes_of(pods.get(workload, ()), {one.name: one for one in shown})
+        capped |= {ContainerKey(workload, one.container): one for one in cap_shapes(wanted, shapes, around)}
     found_advice: list[Advice] = []
     for key, wants in capped.items():
         row, has = history.row(key), surveyed.containers[key]

@@ -35,7 +35,7 @@ from recommender.history import History
 from recommender.membership import Membership
 from recommender.news import News, news
 from recommender.nodeclasses import NodeClasses
-from recommender.podcapping import cap_pod
+from recommender.podcapping import cap_shapes, shapes_of
 from recommender.ranges import Cap, Capped, Range, Resource, range_of
 from recommender.settings import RecommenderSettings
 from recommender.status import recommendation
@@ -185,7 +185,7 @@ class Judgement:
             wanted = self._held_to_limit(target, self._wanted(known, target, name), container)
             capped = cap(wanted, known.claim.policy(name), container, around)
             found.append(self._told_of_node_classes(target, capped))
-        together = cap_pod(found, [one for one in shown.values() if one is not None], around, living)
+        together = cap_shapes(found, shapes_of(living, shown), around, living)
         on_classes = self._on_classes(known, target, shown, around, living)
         return together + on_classes[: max(_MOST_CONTAINERS - 1 - len(found), 0)]
 
@@ -215,7 +215,7 @@ class Judgement:
                 wanted = self._wanted(known, target, on_class(name, of) if name in names else name)
                 wanted = replace(self._held_to_limit(target, wanted, container), container=name)
                 capped.append(cap(wanted, known.claim.policy(name), container, there))
-            together = cap_pod(capped, [one for one in own.values() if one is not None], there, living)
+            together = cap_shapes(capped, shapes_of(living, own), there, living)
             found += [replace(one, container=on_class(one.container, of)) for one in together if one.container in names]
         return tuple(found)
 

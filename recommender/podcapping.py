@@ -3,12 +3,15 @@
 Owns the pod's bounds (its own resources, the namespace's LimitRange for pods, what a ResourceQuota leaves, the largest
 node) and how containers share one that is too narrow: each gives way by the same fraction of what it has above its own
 minimum, after limits that are apart have given way. Where that is not enough, nothing is recommended, by name.
+While a rollout renames a container, pods of two shapes live: each is within its bounds, and pays for its own only.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from typing import NamedTuple
 
 from elastipod.pods import Container, Pod
 from elastipod.quantities import Resources
@@ -27,31 +30,72 @@ class _PodBound:
     is_of_limits: bool = False
 
 
+class Shape(NamedTuple):
+    """The containers of pods that have the same."""
+
+    names: frozenset[str]
+    shown: tuple[Container, ...]
+    pod: Pod | None = None
+    """The newest."""
+
+    def change(self, containers: list[Capped], to: Callable[[list[Capped]], list[Capped]]) -> None:
+        """Put in place what its own among all containers are to be."""
+        places = [place for place, one in enumerate(containers) if one.container in self.names]
+        for place, changed in zip(places, to([containers[place] for place in places]), strict=True):
+            containers[place] = changed
+
+
+def shapes_of(pods: Iterable[Pod], shown: Mapping[str, Container | None]) -> list[Shape]:
+    """The shapes of living pods, newest first; what none of them has, as where none lives, is one more."""
+    newest: dict[frozenset[str], Pod | None] = {}
+    for pod in pods:
+        newest.setdefault(frozenset(one.name for one in pod.sized_containers), pod)
+    if rest := frozenset(shown).difference(*newest):
+        newest[rest] = None
+    return [
+        Shape(names, tuple(one for name, one in shown.items() if one is not None and name in names), pod)
+        for names, pod in newest.items()
+    ]
+
+
 def cap_pod(
     containers: Sequence[Capped], shown: Sequence[Container], around: Surroundings, pods: Sequence[Pod] = ()
 ) -> tuple[Capped, ...]:
     """The containers of a pod together within what holds for the pod. `pods` are those that live, newest first."""
+    names = frozenset(one.container for one in containers)
+    return cap_shapes(containers, [Shape(names, tuple(shown), pods[0] if pods else None)], around, pods)
+
+
+def cap_shapes(
+    containers: Sequence[Capped], shapes: Sequence[Shape], around: Surroundings, pods: Sequence[Pod] = ()
+) -> tuple[Capped, ...]:
+    """The containers of pods together within what holds for a pod of each shape. `pods` are all that live."""
     capped = list(containers)
     for resource in Resource:
         least, _, by = narrowest(around.limit_ranges, "Pod", resource)
+        quotas = tuple(_quota_bounds(resource, around, pods))
         if least is not None:
-            capped = _raised(resource, capped, shown, least, by)
-        for bound in _bounds(resource, around, pods):
-            capped = _lowered(resource, capped, shown, bound)
-        if least is not None and _sum(resource, capped, shown, is_of_limits=False) < least:
-            capped = _withheld(resource, capped, by)
+            for shape in shapes:
+                shape.change(capped, partial(_raised, resource, shown=shape.shown, least=least, by=by))
+        for shape in shapes:
+            for bound in _bounds(resource, around, shape.pod, quotas):
+                shape.change(capped, partial(_lowered, resource, shown=shape.shown, bound=bound))
+        if least is not None:
+            for shape in shapes:
+                shape.change(capped, partial(_proven, resource, shown=shape.shown, least=least, by=by))
     return tuple(capped)
 
 
-def _bounds(resource: Resource, around: Surroundings, pods: Sequence[Pod]) -> Iterator[_PodBound]:
-    pod = pods[0] if pods else None
+def _bounds(
+    resource: Resource, around: Surroundings, pod: Pod | None, quotas: Iterable[_PodBound]
+) -> Iterator[_PodBound]:
     most = None if pod is None else resource.of(pod.pod_requests)
     if most is not None:
         yield _PodBound(most, Reason.CAPPED_BY_POD, "the pod's resources")
     _, most, by = narrowest(around.limit_ranges, "Pod", resource)
     if most is not None:
         yield _PodBound(most, Reason.CAPPED_BY_LIMIT_RANGE, by, is_of_limits=True)
-    yield from _quota_bounds(resource, around, pods)
+    yield from quotas
     most = resource.of(around.largest_node)
     if most is not None:
         overhead = 0 if pod is None else resource.of(pod.overhead) or 0
@@ -147,6 +191,14 @@ def _raised(
         share = share if most is None else max(min(share, most), span.target)
         result[place] = one.changed(span.between(share, None), Cap(resource, Reason.CAPPED_BY_LIMIT_RANGE, share, by))
     return result
+
+
+def _proven(
+    resource: Resource, containers: list[Capped], shown: Sequence[Container], least: int, by: str
+) -> list[Capped]:
+    """Nothing where all together are still too little."""
+    is_enough = _sum(resource, containers, shown, is_of_limits=False) >= least
+    return containers if is_enough else _withheld(resource, containers, by)
 
 
 def _sum(

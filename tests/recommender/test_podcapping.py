@@ -13,7 +13,7 @@ from elastipod.pods import Container, ContainerKind, Pod
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from recommender.capping import Surroundings, cap, narrowest
-from recommender.podcapping import cap_pod
+from recommender.podcapping import cap_pod, cap_shapes, shapes_of
 from recommender.policies import SizePolicy
 from recommender.ranges import Cap, Capped, Range, Resource
 from tests.recommender.test_capping import GI, memory, reasons, wanted, within
@@ -250,6 +250,49 @@ def _is_allowed_for_pod(
     assert asked >= (low or 0)
     for most in (resource.of(of_pod), resource.of(around.largest_node)):
         assert most is None or asked <= most
+
+
+def test_pods_of_two_shapes_are_each_within_their_own_bounds() -> None:
+    """A rollout renames `a` to `b`: no pod has both, and both have the sidecar."""
+    a, b, side = containers("a", "b", "side")
+    pods = [pod(b, side), pod(a, side), pod(b, side)]
+    shown = {one.name: one for one in (a, b, side)}
+    capped = [wanted(memory=amount * GI, name=name) for name, amount in (("a", 3), ("b", 5), ("side", 1))]
+    for around in (
+        Surroundings(largest_node=Resources(None, 6 * GI)),
+        within(most=Resources(None, 6 * GI), kind="Pod"),
+    ):
+        assert targets(cap_shapes(capped, shapes_of(pods, shown), around, pods)) == [3 * GI, 5 * GI, GI]
+    around = Surroundings(largest_node=Resources(None, 5 * GI))
+    tight = cap_shapes(capped, shapes_of(pods, shown), around, pods)
+    assert targets(tight) == [3 * GI, 5 * GI * 5 // 6, GI * 5 // 6]
+    assert [reasons(one) for one in tight] == [[], [Reason.CAPPED_BY_NODE], [Reason.CAPPED_BY_NODE]]
+
+
+def test_a_pod_of_each_shape_has_what_a_limit_range_asks_at_least() -> None:
+    a, b = containers("a", "b")
+    pods, around = [pod(a), pod(b)], within(least=Resources(None, 2 * GI), kind="Pod")
+    capped = [wanted(memory=GI, name="a"), wanted(memory=3 * GI, name="b")]
+    assert targets(cap_shapes(capped, shapes_of(pods, {"a": a, "b": b}), around, pods)) == [2 * GI, 3 * GI]
+
+
+@given(st.data(), shown_containers(), surroundings)
+def test_whatever_shapes_live_none_is_above_what_holds_for_a_pod_or_something_is_told(
+    data: Any, shown: tuple[Container, ...], around: Surroundings
+) -> None:
+    around = replace(around, limit_ranges=())
+    of_pods = data.draw(st.lists(st.sets(st.sampled_from(shown), min_size=1), min_size=1, max_size=3))
+    pods = [pod(*sorted(those, key=shown.index)) for those in of_pods]
+    capped = [cap(data.draw(wanted_of(one.name)), SizePolicy(), one, around) for one in shown]
+    found = {
+        one.container: one for one in cap_shapes(capped, shapes_of(pods, {one.name: one for one in shown}), around)
+    }
+    for one in pods:
+        for resource in Resource:
+            most, of_pod = resource.of(around.largest_node), [found[container.name] for container in one.containers]
+            spans = [span for has in of_pod if (span := has.of(resource)) is not None]
+            if most is not None and len(spans) == len(of_pod):
+                assert sum(span.target for span in spans) <= most
 
 
 def test_an_init_container_is_no_part_of_what_is_shared() -> None:
