@@ -7,8 +7,8 @@ ElasticPolicy makes of pods that no controller outlasts. A workload is claimed b
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from elastipod.api import Autoscaler, ElasticPolicy
-from elastipod.owners import Owned, workloads
+from elastipod.api import Autoscaler, ElasticPolicy, TargetRef
+from elastipod.owners import Owned, kind_in, workloads
 from elastipod.pods import Pod, Workload
 from elastipod.policy import selects
 
@@ -18,7 +18,12 @@ GROUP_KIND: Final = "ElasticPolicy"
 def target_of(autoscaler: Autoscaler | None) -> Workload | None:
     """The workload that an autoscaler claims."""
     reference = autoscaler.spec.target_ref if autoscaler is not None else None
-    return Workload(autoscaler.metadata.namespace, reference.kind, reference.name) if autoscaler and reference else None
+    return named_by(reference, autoscaler.metadata.namespace) if autoscaler and reference else None
+
+
+def named_by(reference: TargetRef, namespace: str) -> Workload:
+    """The workload that a reference means."""
+    return Workload(namespace, kind_in(reference.api_version, reference.kind), reference.name)
 
 
 def group_of(policy: ElasticPolicy) -> Workload:

@@ -45,6 +45,14 @@ class Owned(Struct, frozen=True, gc=False):
         return self.kind == "ReplicaSet" and self.owner is not None
 
 
+def kind_in(api_version: str, kind: str) -> str:
+    """A kind as a workload has it: with its group where a custom one has the name of one of Kubernetes' own.
+
+    So OpenKruise's is `StatefulSet.apps.kruise.io`, as kubectl writes it. Kubernetes' own groups have no dot.
+    """
+    return f"{kind}.{api_version.rpartition('/')[0]}" if "." in api_version and kind in _KNOWN_KINDS else kind
+
+
 def topmost_workload(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> Workload:
     """The highest controller that is known; a bare pod is its own workload.
 
@@ -66,7 +74,7 @@ def workloads(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> tuple[Workload, ..
         seen.add(reference.uid)
         if is_known(reference):
             found.clear()
-        found.append(Workload(pod.namespace, reference.kind, reference.name))
+        found.append(Workload(pod.namespace, kind_in(reference.api_version, reference.kind), reference.name))
         owned = owned_by_uid.get(reference.uid)
         reference = owned.owner if owned is not None else None
     return tuple(found)

@@ -58,7 +58,13 @@ class Workload(Struct, frozen=True, gc=False, order=True):
 
     namespace: str
     kind: str
+    """With its group where a custom kind has the name of one of Kubernetes' own (owners.py)."""
     name: str
+
+    @property
+    def plain_kind(self) -> str:
+        """Without the group."""
+        return self.kind.partition(".")[0]
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.kind}/{self.name}"

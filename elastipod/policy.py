@@ -85,7 +85,7 @@ def selects(policy: ElasticPolicy, workload: Workload, labels: Mapping[str, str]
     selector = policy.spec.selector
     if selector is None:
         return True
-    if selector.kind is not None and selector.kind != workload.kind:
+    if selector.kind is not None and selector.kind not in (workload.kind, workload.plain_kind):
         return False
     if selector.name is not None and selector.name != workload.name:
         return False

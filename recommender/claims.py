@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef, UpdateMode
+from elastipod.eligible import named_by
 from elastipod.kube.decoding import Decoder
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
@@ -120,7 +121,7 @@ def _claim(found: _Loose, ours: Collection[str]) -> Claim:
     if target_ref is None or not target_ref.kind or not target_ref.name:
         problems.append("spec.targetRef: kind and name are needed")
     else:
-        target = Workload(meta.namespace, target_ref.kind, target_ref.name)
+        target = named_by(target_ref, meta.namespace)
     return Claim(
         namespace=meta.namespace,
         name=meta.name,

@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from elastipod.api import TargetRef
+from elastipod.eligible import named_by
 from elastipod.kube.decoding import Decoder
 from elastipod.pods import Workload
 from recommender.capping import Hold
@@ -45,13 +47,8 @@ class _MetricSpec(_Json, frozen=True):
     container_resource: _Metric | None = None
 
 
-class _Ref(_Json, frozen=True):
-    kind: str = ""
-    name: str = ""
-
-
 class _Spec(_Json, frozen=True):
-    scale_target_ref: _Ref = _Ref()
+    scale_target_ref: TargetRef = TargetRef()
     metrics: list[_MetricSpec] | None = None
 
 
@@ -83,8 +80,7 @@ def _scaler(found: _Scaler) -> Scaler:
         metric = one.resource if one.type == "Resource" else one.container_resource
         if metric is not None and metric.target.type == "Utilization":
             on.append((metric.name, metric.container if one.type == "ContainerResource" else None))
-    ref = found.spec.scale_target_ref
-    return Scaler(found.metadata.name, Workload(found.metadata.namespace, ref.kind, ref.name), tuple(on))
+    return Scaler(found.metadata.name, named_by(found.spec.scale_target_ref, found.metadata.namespace), tuple(on))
 
 
 decode_scaler: Final = Decoder(_Scaler, _scaler)

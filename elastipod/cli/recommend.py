@@ -26,6 +26,7 @@ from elastipod.cli.options import (
 from elastipod.cli.output import change, print_csv, print_rows
 from elastipod.cli.patches import patches
 from elastipod.cli.templates import Templates, read_templates
+from elastipod.eligible import target_of
 from elastipod.nodeclass import parted
 from elastipod.pods import ContainerKind, Pod
 from elastipod.quantities import NOTHING, QuantityError, Resources, format_cpu, show_memory
@@ -149,7 +150,7 @@ def _row(
     targets: Mapping[str, Resources],
 ) -> dict[str, Any]:
     """Of the pods that a recommendation is for, with their requests and limits."""
-    target = autoscaler.spec.target_ref
+    target = target_of(autoscaler)
     conditions = {found.type: found for found in (autoscaler.status and autoscaler.status.conditions) or []}
     low = conditions.get("LowConfidence")
     has, limits = sizes

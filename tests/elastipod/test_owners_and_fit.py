@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastipod.api import TargetRef
+from elastipod.eligible import named_by
 from elastipod.fit import allocated, node_room, pod_sum, reserved
 from elastipod.owners import Owned, topmost_workload, workload_told_by
 from elastipod.pods import Container, ContainerKind, Node, OwnerReference, Pod, ResizeCondition, Workload
@@ -29,6 +31,28 @@ def test_owners_that_own_each_other_end_the_chain() -> None:
 
 def test_a_bare_pod_is_its_own_workload() -> None:
     assert topmost_workload(Pod("default", "p", "p"), {}) == Workload("default", "Pod", "p")
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "known_as"),
+    [
+        ("StatefulSet", "apps/v1", "StatefulSet"),
+        ("StatefulSet", "apps.kruise.io/v1beta1", "StatefulSet.apps.kruise.io"),
+        ("Job", "batch.volcano.sh/v1alpha1", "Job.batch.volcano.sh"),
+        ("Kafka", "kafka.strimzi.io/v1", "Kafka"),
+        # As old manifests and careless ones have it.
+        ("Deployment", "extensions/v1beta1", "Deployment"),
+        ("Deployment", "v1", "Deployment"),
+        ("Deployment", "", "Deployment"),
+    ],
+)
+def test_a_custom_kind_that_is_named_as_one_of_kubernetes_own_is_another_workload(
+    kind: str, api_version: str, known_as: str
+) -> None:
+    pod = Pod("default", "p", "p", owner=OwnerReference(kind, "db", "u", api_version))
+    assert topmost_workload(pod, {}) == Workload("default", known_as, "db")
+    reference = TargetRef(kind, "db", api_version)
+    assert named_by(reference, "default") == Workload("default", known_as, "db")
 
 
 MINUTE = 29_333_000

@@ -46,6 +46,13 @@ def test_a_policy_by_name_beats_one_by_label_beats_one_by_kind() -> None:
     assert (found.spike, found.donate) == (SpikeMode.PAUSE, True)
 
 
+def test_a_kind_without_its_group_is_any_of_that_name() -> None:
+    custom = Workload(WEB.namespace, "Deployment.apps.example.io", WEB.name)
+    for kind, spike in (("Deployment", "Pause"), (custom.kind, "Pause"), ("StatefulSet", "Off")):
+        policies = [policy("one", spike="Pause", selector=WorkloadSelector(kind=kind))]
+        assert effective_policy(pod(), custom, policies, Ceiling()).spike == spike
+
+
 def test_another_namespaces_policy_does_not_count() -> None:
     assert effective_policy(pod(), WEB, [policy("x", spike="Pause", namespace="b")], Ceiling()).spike is SpikeMode.OFF
 

@@ -10,7 +10,7 @@ from elastipod.api import ElasticPolicy, ElasticPolicySpec, ObjectMeta, Workload
 from elastipod.kube.resources import CHECKPOINTS, ELASTIC_POLICIES, PODS
 from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
-from elastipod.quantities import Resources
+from elastipod.quantities import Resources, parse_cpu
 from recommender.claims import Claim
 from recommender.recommending import Recommendations
 from recommender.samples import UsageSample
@@ -82,6 +82,34 @@ def test_pods_of_every_kind_of_owner_belong_to_what_is_named(kind: str, between:
     use(known, name, START)
     assert samples(known, target) == 1
     assert known.members.exists(target) == (kind == "Pod")
+
+
+KRUISE = "apps.kruise.io/v1beta1"
+
+
+async def test_two_workloads_of_one_kind_and_name_in_two_groups_are_kept_apart() -> None:
+    async with World() as world:
+        await world.node(cpu="8", memory="32Gi")
+        for pod, version in (("db-0", "apps/v1"), ("db-k-0", KRUISE)):
+            owner = build.owner_json("StatefulSet", "db", f"uid-{pod}") | {"apiVersion": version}
+            body = build.pod_json(pod, containers=[build.container_json()], node="n1", owner=owner)
+            await world.create(PODS, body)
+            await world.set_status(pod, build.running_status(body))
+        for name, version in (("vpa", "apps/v1"), ("of-kruise", KRUISE)):
+            await world.autoscaler(name, targetRef={"apiVersion": version, "kind": "StatefulSet", "name": "db"})
+        for _ in range(10):
+            await world.settle()
+            world.clock.advance(60)
+            at = world.clock.now()
+            world.usage.samples = [
+                UsageSample("default", pod, "app", at, cores, 1e9) for pod, cores in (("db-0", 3.0), ("db-k-0", 0.05))
+            ]
+            await world.recommender.run_once()
+            await world.settle()
+        targets = [(await world.target(name))["cpu"] for name in ("vpa", "of-kruise")]
+        assert [parse_cpu(str(one)) > 1000 for one in targets] == [True, False]
+        known = world.recommender.explain("default/db-k-0") or {}
+        assert known["workload"] == "default/StatefulSet.apps.kruise.io/db"
 
 
 def test_runs_of_one_cron_job_are_one_history_and_outlive_the_gap_between_them_r10() -> None:

@@ -72,6 +72,12 @@ async def message(world: World) -> str:
     return next(one.message for one in status.conditions or [] if one.type == "RecommendationProvided")
 
 
+def test_what_a_horizontal_autoscaler_scales_is_of_the_group_it_names() -> None:
+    one = scaler(utilization("cpu"))
+    one["spec"]["scaleTargetRef"] = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "db"}
+    assert str(decode_scaler(json.dumps(one).encode()).target) == "default/StatefulSet.apps.kruise.io/db"
+
+
 async def test_a_resource_that_a_horizontal_autoscaler_scales_on_is_held_and_told() -> None:
     async with await started() as world:
         await world.create(HORIZONTAL_POD_AUTOSCALERS, scaler(utilization("cpu")))

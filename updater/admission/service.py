@@ -13,6 +13,7 @@ from elastipod.kube.connection import Connection
 from elastipod.kube.decoding import BadObject
 from elastipod.kube.resources import CONFIG_MAPS, PODS
 from elastipod.loop import NotReady
+from elastipod.owners import is_known
 from elastipod.pods import Pod
 from elastipod.reasons import Reason
 from elastipod.telemetry import Metrics, get_logger
@@ -154,7 +155,7 @@ class Admission:
 
     def _lacks_owner(self, pod: Pod) -> bool:
         unknown = self._fleet.unknown_owner(pod)
-        return unknown is not None and unknown.kind in CONTROLLER_KINDS
+        return unknown is not None and unknown.kind in CONTROLLER_KINDS and is_known(unknown)
 
     def _obstacle(self) -> str:
         certificates = self.certificates

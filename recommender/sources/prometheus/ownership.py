@@ -52,6 +52,8 @@ class Matching:
     def __init__(self, workloads: Iterable[Workload], owners: Owners) -> None:
         self._owners = owners
         self._wanted = set(workloads)
+        self._of_custom_kinds = {Workload(one.namespace, one.plain_kind, one.name): one for one in self._wanted}
+        """kube-state-metrics tells the kind of an owner and not its group."""
         self._by_namespace: dict[str, list[Workload]] = {}
         for workload in sorted(self._wanted, key=lambda one: (-len(one.name), one)):
             self._by_namespace.setdefault(workload.namespace, []).append(workload)
@@ -60,7 +62,7 @@ class Matching:
         """The workload of a pod, or None: what is told of owners counts, names only where nothing is told."""
         told = self._owners.topmost(namespace, pod)
         if told is not None:
-            return told if told in self._wanted else None
+            return told if told in self._wanted else self._of_custom_kinds.get(told)
         return next((one for one in self._by_namespace.get(namespace, ()) if is_named_by(pod, one)), None)
 
 
@@ -70,7 +72,7 @@ def is_named_by(pod: str, workload: Workload) -> bool:
     if not pod.startswith(name[: _BASE - 12]):
         return False
     random, base = f"{_RANDOM}{{5}}", re.escape(name)
-    match workload.kind:
+    match workload.plain_kind:
         case "Pod":
             return pod == name
         case "Deployment":

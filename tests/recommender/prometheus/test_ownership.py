@@ -39,6 +39,15 @@ def test_a_long_deployments_pods_are_known_by_their_cut_names() -> None:
     assert is_named_by(pod, Workload("shop", "Deployment", name))
 
 
+def test_a_custom_kind_is_known_by_its_plain_name_unless_kubernetes_own_is_asked_about_too() -> None:
+    """kube-state-metrics tells no group."""
+    owners, pod = Owners(), Workload("shop", "Pod", "odd")
+    plain, custom = (Workload("shop", kind, "db") for kind in ("StatefulSet", "StatefulSet.apps.kruise.io"))
+    owners.add(pod, plain)
+    assert Matching([custom], owners).of("shop", "odd") == Matching([custom], owners).of("shop", "db-0") == custom
+    assert Matching([custom, plain], owners).of("shop", "odd") == plain
+
+
 def test_what_is_told_of_owners_comes_before_names() -> None:
     owners = Owners()
     web, canary = Workload("shop", "Deployment", "web"), Workload("shop", "Deployment", "canary")

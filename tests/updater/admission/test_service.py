@@ -105,6 +105,16 @@ async def test_an_owner_of_a_kind_that_we_do_not_watch_counts_by_its_name(world:
     assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "250m"
 
 
+async def test_a_custom_owner_that_is_named_as_one_of_kubernetes_own_is_not_waited_for(tmp_path: Path) -> None:
+    async with World(tmp_path, owner_wait_seconds=25.0, request_seconds=28.0) as world:
+        version = "apps.kruise.io/v1beta1"
+        await world.autoscaler(targetRef={"apiVersion": version, "kind": "StatefulSet", "name": "db"})
+        before = world.clock.now()
+        pod = new_pod(build.owner_json("StatefulSet", "db", "uid-kruise", version))
+        assert resources(patched(pod, await world.ask(pod)))["requests"]["cpu"] == "250m"
+        assert world.clock.now() - before < 20.0
+
+
 async def test_a_bare_pod_gets_the_target_of_the_group_that_a_policy_makes_r43(world: World) -> None:
     await world.autoscaler(kind="ElasticPolicy", target="runners")
     spec = {"selector": {"matchLabels": {"pool": "ci"}}}
