@@ -113,6 +113,54 @@ async def test_problems_and_counts_are_those_of_all() -> None:
     assert (reading.bad_values, reading.bad_entries) == (1, 2)
 
 
+class Half(UsageSource):
+    """A source that lacks a resource of the container, or has both."""
+
+    def __init__(self, cpu_cores: float | None, memory_bytes: float | None) -> None:
+        self.cpu_cores, self.memory_bytes = cpu_cores, memory_bytes
+        self.at = 0.0
+
+    async def read(self) -> UsageReading:
+        self.at += INTERVAL
+        return UsageReading([UsageSample("shop", "web", "app", self.at, self.cpu_cores, self.memory_bytes)])
+
+
+Amounts = list[tuple[float | None, float | None]]
+
+
+async def amounts(whole: SeveralSources, clock: ManualClock, times: int = 3) -> Amounts:
+    """CPU and memory of each sample, an interval after the last time each."""
+    found: Amounts = []
+    for _ in range(times):
+        clock.advance(INTERVAL)
+        found += [(one.cpu_cores, one.memory_bytes) for one in (await whole.read()).samples]
+    return found
+
+
+async def test_a_source_that_lacks_a_resource_silences_nobody_about_it_r25() -> None:
+    clock, first, second = ManualClock(), Half(None, 1e8), Half(0.4, 2e8)
+    whole = SeveralSources([first, second], clock, INTERVAL)
+    assert await amounts(whole, clock) == [(None, 1e8), (None, 1e8), (0.4, 1e8)]
+    first.cpu_cores = 0.3
+    assert await amounts(whole, clock, 1) == [(0.3, 1e8)]
+    first.memory_bytes = None
+    assert await amounts(whole, clock) == [(0.3, None), (0.3, 2e8), (0.3, 2e8)]
+
+
+async def test_of_two_that_share_a_container_only_what_is_news_counts_r25() -> None:
+    """The one measures less often than is asked, and tells the same again."""
+    clock, first, second = ManualClock(), Half(None, 1e8), Half(0.4, None)
+    whole = SeveralSources([first, second], clock, INTERVAL)
+    await amounts(whole, clock)
+    first.at -= INTERVAL
+    assert await amounts(whole, clock) == [(0.4, None), (0.4, 1e8), (0.4, 1e8)]
+    second.at -= INTERVAL
+    assert await amounts(whole, clock, 1) == [(None, 1e8)]
+    first.at -= INTERVAL
+    second.at -= INTERVAL
+    assert await amounts(whole, clock, 1) == []
+
+
 async def test_where_none_answers_all_say_why() -> None:
     first, second = Told(), Told()
     first.error, second.error = SourceError("no actuator was found"), Unreachable("metrics are down")
