@@ -229,14 +229,12 @@ class Judgement:
         self._history.memory_interval[row] = interval or self._settings.memory_interval_seconds
         cpu, memory = estimates.cpu.values[row].tolist(), estimates.memory.values[row].tolist()
         fresh = Capped(name, range_of(cpu, 1000.0), range_of(memory, 1.0))
-        before = known.kept.get(name)
-        if before is None:
-            return fresh
         if estimates.confidence[row] >= self._settings.enough_confidence:
-            del known.kept[name]
+            known.kept.pop(name, None)
             known.unusable.pop(name, None)
             return fresh
-        return _kept(before, fresh, float(self._history.oom_floor[row]))
+        before = known.kept.get(name)
+        return fresh if before is None else _kept(before, fresh, float(self._history.oom_floor[row]))
 
     def _held_to_limit(self, target: Workload, wanted: Capped, shown: Container | None) -> Capped:
         """No more memory for what takes all that it is given, unless a kill asks for it."""
@@ -293,7 +291,12 @@ class Judgement:
             is_confident=confidence >= self._settings.enough_confidence,
             is_history_loaded=known.is_loaded,
             fetching=self._fetching(target),
-            unusable_history="; ".join(f"{name}: {why}" for name, why in sorted(known.unusable.items())),
+            unusable_history="; ".join(
+                # One of a container that is not there is nobody's, or another autoscaler's by its name.
+                f"{name}: {why}"
+                for name, why in sorted(known.unusable.items())
+                if not names or parted(name)[0] in names
+            ),
             metrics_lost=self._lost_since(rows),
             problems=tuple(problems),
             rivals=rivals,

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,36 @@ from elastipod.kube.errors import NotFound
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
 from elastipod.quantities import parse_cpu
 from tests.recommender.world import GI, MI, Json, World, started
+
+
+def of_another_version(name: str, autoscaler: str, container: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscalerCheckpoint",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"vpaObjectName": autoscaler, "containerName": container},
+        "status": {"version": "v2"},
+    }
+
+
+async def test_unusable_history_is_told_until_enough_is_learned_also_where_no_value_was_recommended_before() -> None:
+    async with await started(enough_confidence=0.005) as world:
+        await world.create(CHECKPOINTS, of_another_version("vpa-app", "vpa", "app"))
+        await world.run(cpu=0.2, memory=GI)
+        assert (await world.conditions())["LowConfidence"] == "HistoryUnusable"
+        for _ in range(20):
+            await world.run(cpu=0.2, memory=GI)
+        status = (await world.read()).status
+        assert status is not None
+        assert [(one.type, one.message) for one in status.conditions or []] == [("RecommendationProvided", "")]
+
+
+async def test_a_checkpoint_that_another_autoscalers_name_begins_with_is_not_told_to_this_one() -> None:
+    """By its name it might be of `vpa` and a container `x-app`; there is none."""
+    async with await started() as world:
+        await world.create(CHECKPOINTS, of_another_version("vpa-x-app", "vpa", "other"))
+        await world.run(cpu=0.2, memory=GI)
+        assert (await world.conditions())["LowConfidence"] == "LowConfidence"
 
 
 async def test_unusable_history_keeps_the_last_good_value_and_says_so_r07() -> None:
