@@ -2,7 +2,6 @@
 
 import json
 from typing import Any
-from typing import Any
 
 import pytest
 
