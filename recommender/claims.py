@@ -16,16 +16,18 @@ from elastipod.kube.decoding import Decoder
 from elastipod.pods import Workload
 from recommender.policies import SizePolicy, size_policy
 
-WELL_KNOWN_KINDS: Final = (
+WATCHED_KINDS: Final = (
     "CronJob",
     "DaemonSet",
     "Deployment",
     "Job",
     "Pod",
     "ReplicaSet",
-    "ReplicationController",
     "StatefulSet",
 )
+
+_POST_PROCESSOR: Final = "vpa-post-processor.kubernetes.io/"
+_INTEGER_CPU: Final = "_integerCPU"
 
 
 class Claim(Struct, frozen=True):
@@ -43,6 +45,8 @@ class Claim(Struct, frozen=True):
     """Off where it can not be read."""
     status: AutoscalerStatus = AutoscalerStatus()
     """Of one that is ours."""
+    whole_cores: frozenset[str] = frozenset()
+    """Containers whose CPU is to be whole, for a node's static CPU manager."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -132,7 +136,17 @@ def _claim(found: _Loose, ours: Collection[str]) -> Claim:
         policies=policies,
         mode=_mode(spec),
         status=status,
+        whole_cores=_whole_cores(meta.annotations),
         problems=tuple(problems),
+    )
+
+
+def _whole_cores(annotations: dict[str, str] | None) -> frozenset[str]:
+    """The containers that upstream's annotation names: `vpa-post-processor.kubernetes.io/app_integerCPU: "true"`."""
+    return frozenset(
+        name.removeprefix(_POST_PROCESSOR).removesuffix(_INTEGER_CPU)
+        for name, value in (annotations or {}).items()
+        if value == "true" and name.startswith(_POST_PROCESSOR) and name.endswith(_INTEGER_CPU)
     )
 
 

@@ -22,7 +22,7 @@ from elastipod.quantities import Resources
 from elastipod.reasons import Reason
 from recommender.banks import Speaker
 from recommender.capping import Hold, Surroundings, cap
-from recommender.claims import WELL_KNOWN_KINDS, Claim
+from recommender.claims import WATCHED_KINDS, Claim
 from recommender.classrows import ClassRows
 from recommender.conditions import Facts, conditions
 from recommender.dropping import Dropping
@@ -183,6 +183,7 @@ class Judgement:
         found = []
         for name, container in sorted(shown.items())[:_MOST_CONTAINERS]:
             wanted = self._held_to_limit(target, self._wanted(known, target, name), container)
+            wanted = wanted.in_whole_cores() if name in known.claim.whole_cores else wanted
             capped = cap(wanted, known.claim.policy(name), container, around)
             found.append(self._told_of_node_classes(target, capped))
         together = cap_shapes(found, shapes_of(living, shown), around, living)
@@ -214,6 +215,7 @@ class Judgement:
             for name, container in sorted(own.items()):
                 wanted = self._wanted(known, target, on_class(name, of) if name in names else name)
                 wanted = replace(self._held_to_limit(target, wanted, container), container=name)
+                wanted = wanted.in_whole_cores() if name in known.claim.whole_cores else wanted
                 capped.append(cap(wanted, known.claim.policy(name), container, there))
             together = cap_shapes(capped, shapes_of(living, own), there, living)
             found += [replace(one, container=on_class(one.container, of)) for one in together if one.container in names]
@@ -267,8 +269,8 @@ class Judgement:
         problems, notes = list(claim.problems), list[str]()
         is_found = True
         if target is not None:
-            is_found = self._members.exists(target) or has_pods or target.kind not in (*WELL_KNOWN_KINDS, GROUP_KIND)
-            if target.kind not in (*WELL_KNOWN_KINDS, GROUP_KIND) and not has_pods:
+            is_found = self._members.exists(target) or has_pods or target.kind not in (*WATCHED_KINDS, GROUP_KIND)
+            if target.kind not in (*WATCHED_KINDS, GROUP_KIND) and not has_pods:
                 problems.append(f"spec.targetRef: no pod's highest known owner is a {target.kind} of that name")
             if len(known.containers) >= _MOST_CONTAINERS:
                 problems.append(f"only the first {_MOST_CONTAINERS} containers fit into the status")

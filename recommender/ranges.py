@@ -51,6 +51,15 @@ class Range:
             upper=None if self.upper is None else clamp(self.upper),
         )
 
+    def in_units_of(self, unit: int) -> "Range":
+        """Each amount rounded up."""
+        upper = None if self.upper is None else _up(self.upper, unit)
+        return Range(_up(self.lower, unit), _up(self.target, unit), upper, _up(self.uncapped, unit))
+
+
+def _up(amount: int, unit: int) -> int:
+    return -(-amount // unit) * unit
+
 
 @dataclass(frozen=True, slots=True)
 class Cap:
@@ -98,6 +107,10 @@ class Capped:
     def changed(self, span: Range, why: Cap) -> "Capped":
         """With this in place of what was recommended, and why."""
         return replace(self.with_span(why.resource, span), caps=(*self.caps, why))
+
+    def in_whole_cores(self) -> "Capped":
+        """With CPU rounded up; what caps it afterwards may still leave a fraction, as upstream."""
+        return self if self.cpu is None else replace(self, cpu=self.cpu.in_units_of(1000))
 
     def withheld(self, why: Cap) -> "Capped":
         """With nothing recommended of a resource, and why."""

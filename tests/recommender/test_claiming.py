@@ -20,6 +20,39 @@ async def test_a_target_that_does_not_exist_is_told() -> None:
         assert conditions["RecommendationProvided"] == "False TargetNotFound"
 
 
+async def test_of_a_kind_that_is_not_watched_it_is_not_said_that_it_is_not_there() -> None:
+    async with World() as world:
+        await world.autoscaler(targetRef={"apiVersion": "v1", "kind": "ReplicationController", "name": "web"})
+        await world.run()
+        conditions = await world.conditions()
+        assert "TargetNotFound" not in conditions
+        assert conditions["NoPodsMatched"] == "NoPodsMatched"
+
+
+async def test_cpu_is_whole_for_a_container_that_upstreams_annotation_names_and_caps_come_after() -> None:
+    mark = "vpa-post-processor.kubernetes.io/app_integerCPU"
+    async with await started() as world:
+        await world.change(metadata={"annotations": {mark: "true"}})
+        for _ in range(30):
+            await world.run(cpu=1.3, memory=300 * MI)
+        status = (await world.read()).status
+        assert status is not None
+        assert status.recommendation is not None
+        [app] = status.recommendation.container_recommendations or []
+        told = [
+            one for one in (app.target, app.lower_bound, app.upper_bound, app.uncapped_target) if one and "cpu" in one
+        ]
+        assert [parse_cpu(str(one["cpu"])) % 1000 for one in told] == [0] * len(told)
+        assert parse_cpu(str((app.target or {})["cpu"])) == 2000
+        policy = {"containerName": "*", "maxAllowed": {"cpu": "1500m"}}
+        await world.change(spec={"resourcePolicy": {"containerPolicies": [policy]}})
+        await world.run(cpu=1.3, memory=300 * MI)
+        assert (await world.target())["cpu"] == "1500m"
+        await world.change(metadata={"annotations": {mark: None}}, spec={"resourcePolicy": None})
+        await world.run(cpu=1.3, memory=300 * MI)
+        assert parse_cpu(str((await world.target())["cpu"])) % 1000 != 0
+
+
 async def test_a_target_that_is_controlled_by_another_is_told() -> None:
     async with await started() as world:
         ref = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"}
