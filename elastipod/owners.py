@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from elastipod.pods import OwnerReference, Pod, Workload
 
-_KNOWN_KINDS: Final = {
+OWN_KINDS: Final = {
     "Deployment": "apps",
     "ReplicaSet": "apps",
     "StatefulSet": "apps",
@@ -50,7 +50,7 @@ def kind_in(api_version: str, kind: str) -> str:
 
     So OpenKruise's is `StatefulSet.apps.kruise.io`, as kubectl writes it. Kubernetes' own groups have no dot.
     """
-    return f"{kind}.{api_version.rpartition('/')[0]}" if "." in api_version and kind in _KNOWN_KINDS else kind
+    return f"{kind}.{api_version.rpartition('/')[0]}" if "." in api_version and kind in OWN_KINDS else kind
 
 
 def topmost_workload(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> Workload:
@@ -83,9 +83,7 @@ def workloads(pod: Pod, owned_by_uid: Mapping[str, Owned]) -> tuple[Workload, ..
 def is_known(reference: OwnerReference) -> bool:
     """Whether an owner is a controller of Kubernetes' own."""
     group, slash, _ = reference.api_version.rpartition("/")
-    return reference.kind in _KNOWN_KINDS and (
-        not (slash or reference.api_version) or _KNOWN_KINDS[reference.kind] == group
-    )
+    return reference.kind in OWN_KINDS and (not (slash or reference.api_version) or OWN_KINDS[reference.kind] == group)
 
 
 def workload_told_by(pod: Pod) -> Workload:

@@ -7,8 +7,8 @@ import pytest
 
 from elastipod.dashboards.boards import BOARDS
 from elastipod.dashboards.podnames import FORMS
+from elastipod.owners import OWN_KINDS
 from elastipod.pods import Workload
-from recommender.claims import WELL_KNOWN_KINDS
 from recommender.prices import HOURS_A_MONTH
 from recommender.sources.prometheus.ownership import is_named_by
 from tests.dashboards.asked import asked
@@ -194,7 +194,7 @@ def test_a_long_deployments_pods_are_known_by_their_cut_names(shows: Callable[..
 
 
 def test_every_kind_of_kubernetes_own_names_its_pods() -> None:
-    assert {kind for kind, _ in FORMS} == set(WELL_KNOWN_KINDS)
+    assert {kind for kind, _ in FORMS} == {"Pod", *OWN_KINDS}
 
 
 def test_a_pod_is_of_the_longest_name_that_could_be_meant(shows: Callable[..., None]) -> None:
