@@ -4,16 +4,16 @@ Owns its reading. An object that makes no sense in one place is read in all othe
 """
 
 from collections.abc import Collection
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, TargetRef, UpdateMode
+from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, UpdateMode
 from elastipod.eligible import named_by
 from elastipod.kube.decoding import Decoder
 from elastipod.pods import Workload
+from recommender.leniently import UNREADABLE, read_leniently
 from recommender.policies import SizePolicy, size_policy
 
 WATCHED_KINDS: Final = (
@@ -79,16 +79,9 @@ class _Loose(Struct):
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Who(Struct, rename="camel"):
-    """As much of a spec as tells whose it is and what for."""
-
-    target_ref: TargetRef | None = None
-    recommenders: list[dict[str, str]] | None = None
-
-
 _specs: Final = msgspec.json.Decoder(AutoscalerSpec)
-_whos: Final = msgspec.json.Decoder(_Who)
 _statuses: Final = msgspec.json.Decoder(AutoscalerStatus | None)
+_UNREAD_MODES: Final = ("spec:", "spec.updatePolicy:", "spec.updatePolicy.updateMode:")
 
 
 def claim_decoder(ours: Collection[str]) -> Decoder[Claim]:
@@ -99,20 +92,12 @@ def claim_decoder(ours: Collection[str]) -> Decoder[Claim]:
 
 
 def _claim(found: _Loose, ours: Collection[str]) -> Claim:
-    meta, problems = found.metadata, []
-    spec = AutoscalerSpec()
-    try:
-        spec = _specs.decode(found.spec)
-        recommender = spec.recommenders[0].name if spec.recommenders else "default"
-        target_ref = spec.target_ref
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problems.append(f"spec: {error}")
-        recommender, target_ref = _who(found.spec)
-    status = AutoscalerStatus()
-    if recommender in ours:
-        # One that can not be read is written anew.
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            status = _statuses.decode(found.status) or status
+    meta = found.metadata
+    spec, problems = _spec(found.spec)
+    recommender = spec.recommenders[0].name if spec.recommenders else "default"
+    # What can not be read of one is written anew.
+    status = _status(found.status) if recommender in ours else AutoscalerStatus()
+    mode = _mode(spec, problems)
     policies: dict[str, SizePolicy] = {}
     listed = (spec.resource_policy.container_policies if spec.resource_policy else None) or []
     for place, policy in enumerate(listed):
@@ -121,7 +106,7 @@ def _claim(found: _Loose, ours: Collection[str]) -> Claim:
             continue
         policies[policy.container_name] = size = size_policy(policy)
         problems += [f"spec.resourcePolicy.containerPolicies[{place}].{problem}" for problem in size.problems]
-    target = None
+    target, target_ref = None, spec.target_ref
     if target_ref is None or not target_ref.kind or not target_ref.name:
         problems.append("spec.targetRef: kind and name are needed")
     else:
@@ -134,7 +119,7 @@ def _claim(found: _Loose, ours: Collection[str]) -> Claim:
         recommender=recommender,
         target=target,
         policies=policies,
-        mode=_mode(spec),
+        mode=mode,
         status=status,
         whole_cores=_whole_cores(meta.annotations),
         problems=tuple(problems),
@@ -150,16 +135,28 @@ def _whole_cores(annotations: dict[str, str] | None) -> frozenset[str]:
     )
 
 
-def _mode(spec: AutoscalerSpec) -> UpdateMode:
+def _spec(raw: msgspec.Raw) -> tuple[AutoscalerSpec, list[str]]:
+    """A spec, and by place what in it can not be read."""
+    try:
+        return _specs.decode(raw), []
+    except UNREADABLE:
+        spec, problems = read_leniently(raw, AutoscalerSpec, "spec")
+        return spec or AutoscalerSpec(), problems
+
+
+def _status(raw: msgspec.Raw) -> AutoscalerStatus:
+    try:
+        return _statuses.decode(raw) or AutoscalerStatus()
+    except UNREADABLE:
+        status, _ = read_leniently(raw, AutoscalerStatus, "status")
+        return status or AutoscalerStatus()
+
+
+def _mode(spec: AutoscalerSpec, problems: list[str]) -> UpdateMode:
+    if any(problem.startswith(_UNREAD_MODES) for problem in problems):
+        return UpdateMode.OFF
     try:
         return Autoscaler(spec=spec).mode
-    except ValueError:
+    except ValueError as error:
+        problems.append(f"spec.updatePolicy.updateMode: {str(error)[:200]}")
         return UpdateMode.OFF
-
-
-def _who(spec: msgspec.Raw) -> tuple[str, TargetRef | None]:
-    try:
-        who = _whos.decode(spec)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "default", None
-    return (who.recommenders[0].get("name", "default") if who.recommenders else "default"), who.target_ref

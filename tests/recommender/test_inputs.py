@@ -147,6 +147,46 @@ def test_a_claim_with_only_a_target_has_defaults_r70() -> None:
     assert (found.recommender, found.problems) == ("default", ())
 
 
+def test_a_bad_field_of_a_claim_costs_itself_only_and_is_named() -> None:
+    policies = [
+        {"containerName": "app", "mode": "Off"},
+        {"containerName": "*", "minAllowed": 5, "maxAllowed": {"cpu": "1", "memory": []}, "controlledResources": "cpu"},
+        7,
+    ]
+    found = claim(
+        updatePolicy={"updateMode": "Off", "minReplicas": 2.5}, resourcePolicy={"containerPolicies": policies}
+    )
+    assert found.recommender == "elastipod"
+    assert found.target == Workload("default", "Deployment", "web")
+    assert not found.acts
+    assert found.policy("app").is_off
+    assert found.policy("other").max_allowed == Resources(1000, None)
+    for named in (
+        "spec.updatePolicy.minReplicas:",
+        "spec.resourcePolicy.containerPolicies[1].minAllowed:",
+        "spec.resourcePolicy.containerPolicies[1].maxAllowed.memory:",
+        "spec.resourcePolicy.containerPolicies[1].controlledResources:",
+        "spec.resourcePolicy.containerPolicies[2]:",
+    ):
+        assert any(problem.startswith(named) for problem in found.problems), named
+    assert len(found.problems) == 5
+
+
+@pytest.mark.parametrize("policy", [7, {"updateMode": 7}, {"updateMode": "Sometimes"}])
+def test_a_mode_that_can_not_be_read_is_off_and_named(policy: object) -> None:
+    found = claim(updatePolicy=policy)
+    assert not found.acts
+    assert found.problems[0].startswith("spec.updatePolicy")
+
+
+def test_a_bad_condition_in_a_status_costs_no_recommendation() -> None:
+    recommended = {"containerRecommendations": [{"containerName": "app", "target": {"cpu": "1"}}]}
+    status = {"recommendation": recommended, "conditions": [{"type": 5}], "observedGeneration": "x"}
+    found = decode_claim(json.dumps({**autoscaler_json(), "status": status}).encode())
+    assert found.status.recommendation is not None
+    assert found.problems == ()
+
+
 STRANGE: list[Any] = [None, "", 0, -1, 2**63, 1.5, True, [], {}, [None], "x" * 1_000_000, "\u202e\x00", "NaN", "1e999"]
 FIELDS = [
     ("targetRef",),
