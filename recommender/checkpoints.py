@@ -1,16 +1,13 @@
 """A container's history as a VerticalPodAutoscalerCheckpoint, and back.
 
-Owns both forms: upstream's v3 (pkg/recommender/checkpoint, model/histogram), which upstream reads, and our annotation
-beside it with what v3 has no place for: finer buckets, running memory windows, OOM evidence, the first requests, runs
-of jobs. What does not make sense is refused as a whole and named, runs by themselves; nothing is guessed.
+Owns upstream's form, v3 (pkg/recommender/checkpoint, model/histogram), which upstream reads, and how it goes together
+with our annotation (annotation.py). What does not make sense in v3 is refused as a whole and named, what does not in
+the annotation by itself; nothing is guessed.
 """
 
 import hashlib
 import math
 from typing import Final
-
-import msgspec
-from msgspec import Struct
 
 from elastipod.api import (
     CHECKPOINT_VERSION,
@@ -23,7 +20,7 @@ from elastipod.api import (
 from elastipod.clock import from_rfc3339, to_rfc3339
 from elastipod.pods import ContainerKey, Workload
 from elastipod.quantities import Resources
-from recommender.following import STEPS
+from recommender.annotation import HISTORY_ANNOTATION, Fine, evidence_of, read_annotation, runs_of, to_annotation
 from recommender.histogram import (
     CPU_FIRST_BUCKET,
     MEMORY_FIRST_BUCKET,
@@ -33,23 +30,15 @@ from recommender.histogram import (
     buckets_from,
 )
 from recommender.history import ContainerHistory
-from recommender.jobrecords import JobRecord, UnusableRuns, read_record
-from recommender.oom import MOST_KILL_IDS, OomEvidence
 from recommender.settings import RecommenderSettings
 from recommender.windows import MemoryWindow
 
-HISTORY_ANNOTATION: Final = "elastipod.io/history"
-
 _MOST_WEIGHT: Final = 10_000
-_MOST_FINE_WEIGHT: Final = 1_000_000
-_MOST_WINDOWS: Final = 500
-_MOST_ANNOTATION: Final = 200_000
 _MOST_NAME: Final = 253
-_MOST_BYTES: Final = 1e14
-_MOST_MILLICORES: Final = 10**8
 _MOST_TOTAL: Final = 1e9
+_MOST_WORDS: Final = 1000
 _LEEWAY_SECONDS: Final = 2 * 86_400.0
-_NOTHING: Final = msgspec.Raw(b"null")
+_LONG_INTERVAL_SECONDS: Final = 31 * 86_400.0
 
 
 class UnusableHistory(ValueError):
@@ -60,51 +49,29 @@ class OtherWorkload(UnusableHistory):
     """A checkpoint of what the autoscaler was for before."""
 
 
-class _Fine(Struct, forbid_unknown_fields=True):
-    reference_at: float
-    weights: dict[int, int]
-
-
-class _Oom(Struct, forbid_unknown_fields=True):
-    floor_bytes: float
-    proven_bytes: float
-    at: float
-    kills: int
-    repeats: int
-    kill_ids: list[str]
-
-
-class _Before(Struct, forbid_unknown_fields=True):
-    cpu_millicores: int | None = None
-    memory_bytes: int | None = None
-
-
-class _Annotation(Struct, forbid_unknown_fields=True):
-    saved_at: str
-    """The checkpoint's lastUpdateTime: histograms here hold only as long as nobody else has written since."""
-    version: int = 1
-    target: str = ""
-    """The workload whose history it is; an autoscaler may be turned to another."""
-    cpu: _Fine | None = None
-    memory: _Fine | None = None
-    first_sample_at: float | None = None
-    last_sample_at: float | None = None
-    windows: list[tuple[str, float, float]] = []
-    oom: _Oom | None = None
-    steps: list[tuple[float, float]] = []
-    before: _Before | None = None
-    runs: msgspec.Raw = _NOTHING
-
-
-_annotations: Final = msgspec.json.Decoder(_Annotation)
+class LiesAhead(UnusableHistory):
+    """A checkpoint of a time that is still to come, by our clock."""
 
 
 def checkpoint_name(autoscaler: str, container: str) -> str:
     """As upstream names it; a name that would be too long ends in a hash."""
     name = f"{autoscaler}-{container}"
-    if len(name) <= _MOST_NAME:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return name if len(name) <= _MOST_NAME else _hashed(name, name)
+
+
+def second_name(autoscaler: str, container: str) -> str:
+    """The name where another's history has upstream's: `web` with `api-cache`, and `web-api` with `cache`."""
+    return _hashed(f"{autoscaler}-{container}", f"{autoscaler}/{container}")
+
+
+def is_named_for(name: str, spec: CheckpointSpec) -> bool:
+    """Whether a checkpoint has a name of what its spec says."""
+    names = (checkpoint_name, second_name)
+    return any(name == named(spec.vpa_object_name, spec.container_name) for named in names)
+
+
+def _hashed(name: str, whose: str) -> str:
+    digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
     return f"{name[: _MOST_NAME - 17]}-{digest}"
 
 
@@ -114,27 +81,11 @@ def to_checkpoint(
     """A history as it is saved for an autoscaler."""
     container = key.container
     saved_at = to_rfc3339(now)
-    annotation = _Annotation(
-        saved_at=saved_at,
-        target=str(key.workload),
-        cpu=_fine(history.cpu),
-        memory=_fine(history.memory),
-        first_sample_at=history.first_sample_at,
-        last_sample_at=history.last_sample_at,
-        windows=[
-            (one.pod_uid, one.ends_at, one.peak_bytes)
-            for one in sorted(history.windows, key=lambda one: (-one.ends_at, one.pod_uid))[:_MOST_WINDOWS]
-        ],
-        oom=_saved_oom(history.oom),
-        steps=list(history.steps),
-        before=None if history.before is None else _Before(history.before.cpu_millicores, history.before.memory_bytes),
-        runs=_NOTHING if history.runs is None else msgspec.Raw(msgspec.json.encode(history.runs)),
-    )
     return Checkpoint(
         metadata=ObjectMeta(
             name=checkpoint_name(autoscaler, container),
             namespace=namespace,
-            annotations={HISTORY_ANNOTATION: msgspec.json.encode(annotation).decode()},
+            annotations={HISTORY_ANNOTATION: to_annotation(history, str(key.workload), saved_at)},
         ),
         spec=CheckpointSpec(vpa_object_name=autoscaler, container_name=container),
         status=CheckpointStatus(
@@ -150,76 +101,79 @@ def to_checkpoint(
 
 
 def from_checkpoint(
-    saved: Checkpoint, settings: RecommenderSettings, now: float, target: Workload | None = None
+    saved: Checkpoint,
+    settings: RecommenderSettings,
+    now: float,
+    target: Workload | None = None,
+    memory_interval_seconds: float | None = None,
 ) -> ContainerHistory:
     """The history in a checkpoint, ours or upstream's. Raises UnusableHistory.
 
-    `target` is the workload it shall be used for; upstream's do not say whose they are.
+    `target` is the workload it shall be used for; upstream's do not say whose they are. The interval is the one that
+    the autoscaler's policy states for the container.
     """
-    if saved.metadata.name != checkpoint_name(saved.spec.vpa_object_name, saved.spec.container_name):
+    if not is_named_for(saved.metadata.name, saved.spec):
         raise UnusableHistory("spec: vpaObjectName and containerName do not belong to metadata.name")
     status = saved.status
     if status is None:
         raise UnusableHistory("status: is missing")
     if status.version != CHECKPOINT_VERSION:
         raise UnusableHistory(f"status.version: {status.version[:20]!r} is not {CHECKPOINT_VERSION}")
-    latest = now + _LEEWAY_SECONDS + settings.memory_interval_seconds
+    half_life = settings.half_life_seconds
+    latest = now + _LEEWAY_SECONDS
+    # Windows go on as they were opened, also where the policy states a shorter interval since.
+    interval = max(memory_interval_seconds or 0.0, settings.memory_interval_seconds, _LONG_INTERVAL_SECONDS)
+    latest_window = latest + interval
     first = _time("status.firstSampleStart", status.first_sample_start, latest)
     last = _time("status.lastSampleStart", status.last_sample_start, latest)
     if not 0 <= status.total_samples_count < 2**53:
         raise UnusableHistory("status.totalSamplesCount: is out of range")
-    own = _own(saved, latest)
-    if own is not None and own.target and target is not None and own.target != str(target):
+    text = (saved.metadata.annotations or {}).get(HISTORY_ANNOTATION)
+    own, set_aside = read_annotation(text, latest, latest_window)
+    if own.target and target is not None and own.target != str(target):
         raise OtherWorkload(f"it is of {own.target[:200]}")
-    is_current = own is not None and own.saved_at == status.last_update_time
-    if own is not None and is_current:
-        first, last = own.first_sample_at, own.last_sample_at
+    is_current = own.saved_at != "" and own.saved_at == status.last_update_time
+    if is_current:
+        first = first if own.first_sample_at is None else own.first_sample_at
+        last = last if own.last_sample_at is None else own.last_sample_at
     if first is not None and last is not None and first > last:
         raise UnusableHistory("status.firstSampleStart: is after lastSampleStart")
     at = now if last is None else last
+    # Upstream rounds its references to the next half-life.
     cpu = _histogram(
         "status.cpuHistogram",
         status.cpu_histogram,
-        own.cpu if own and is_current else None,
+        own.cpu if is_current else None,
         buckets_from(CPU_FIRST_BUCKET),
-        latest,
+        latest + half_life,
     )
     memory = _histogram(
         "status.memoryHistogram",
         status.memory_histogram,
-        own.memory if own and is_current else None,
+        own.memory if is_current else None,
         buckets_from(MEMORY_FIRST_BUCKET),
-        latest,
+        latest_window + half_life,
     )
-    cpu = _settled("status.cpuHistogram", cpu, at, settings.half_life_seconds)
-    memory = _settled("status.memoryHistogram", memory, at, settings.half_life_seconds)
+    cpu = _settled("status.cpuHistogram", cpu, at, half_life)
+    memory = _settled("status.memoryHistogram", memory, at, half_life)
     heaviest = 1.1 * max(settings.cpu_sample_weight, 0.1) * status.total_samples_count + 1e-3
-    if cpu is not None and _weight_at(cpu, at, settings.half_life_seconds) > heaviest:
+    if cpu is not None and _weight_at(cpu, at, half_life) > heaviest:
         raise UnusableHistory("status.cpuHistogram.totalWeight: is more than totalSamplesCount samples can weigh")
-    runs, set_aside = _runs(own, latest)
+    runs, unusable_runs = runs_of(own, latest)
     return ContainerHistory(
         cpu=cpu,
         memory=memory,
         first_sample_at=first,
         last_sample_at=last,
         samples=status.total_samples_count,
-        windows=() if own is None else tuple(MemoryWindow(*window) for window in own.windows),
-        oom=OomEvidence() if own is None or own.oom is None else _evidence(own.oom),
-        steps=() if own is None else tuple(own.steps),
-        before=None
-        if own is None or own.before is None
-        else Resources(own.before.cpu_millicores, own.before.memory_bytes),
+        windows=tuple(MemoryWindow(*window) for window in own.windows),
+        oom=evidence_of(own),
+        steps=tuple(own.steps),
+        before=None if own.before is None else Resources(own.before.cpu_millicores, own.before.memory_bytes),
         runs=runs,
-        set_aside=set_aside,
+        is_anew=own.is_anew,
+        set_aside="; ".join([*set_aside, *unusable_runs])[:_MOST_WORDS],
     )
-
-
-def _fine(state: HistogramState | None) -> _Fine | None:
-    if state is None:
-        return None
-    scale = _MOST_FINE_WEIGHT / max(weight for _, weight in state.weights)
-    weights = {bucket: round(weight * scale) for bucket, weight in state.weights}
-    return _Fine(state.reference_at, {bucket: weight for bucket, weight in weights.items() if weight})
 
 
 def _upstream(state: HistogramState | None, buckets: Buckets) -> HistogramCheckpoint | None:
@@ -238,71 +192,8 @@ def _upstream(state: HistogramState | None, buckets: Buckets) -> HistogramCheckp
     )
 
 
-def _saved_oom(evidence: OomEvidence) -> _Oom | None:
-    if not evidence.kill_ids and not evidence.floor_bytes:
-        return None
-    return _Oom(
-        evidence.floor_bytes,
-        evidence.proven_bytes,
-        evidence.at,
-        evidence.kills,
-        evidence.repeats,
-        list(evidence.kill_ids),
-    )
-
-
-def _own(saved: Checkpoint, latest: float) -> _Annotation | None:
-    """Our annotation, checked."""
-    where = f"metadata.annotations[{HISTORY_ANNOTATION}]"
-    text = (saved.metadata.annotations or {}).get(HISTORY_ANNOTATION)
-    if text is None:
-        return None
-    if len(text) > _MOST_ANNOTATION:
-        raise UnusableHistory(f"{where}: is longer than {_MOST_ANNOTATION} characters")
-    try:
-        own = _annotations.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise UnusableHistory(f"{where}: {str(error)[:200]}") from None
-    if own.version != 1:
-        raise UnusableHistory(f"{where}.version: {own.version} is not 1")
-    times = [own.first_sample_at, own.last_sample_at, *(ends_at for _, ends_at, _ in own.windows)]
-    times += [fine.reference_at for fine in (own.cpu, own.memory) if fine is not None]
-    amounts = [peak for _, _, peak in own.windows]
-    amounts += [amount for step in own.steps for amount in step]
-    if len(own.steps) > STEPS:
-        raise UnusableHistory(f"{where}.steps: are more than {STEPS}")
-    if own.oom is not None:
-        times.append(own.oom.at)
-        amounts += [own.oom.floor_bytes, own.oom.proven_bytes]
-        if own.oom.kills < 0 or not 0 <= own.oom.repeats <= 64 or len(own.oom.kill_ids) > MOST_KILL_IDS:
-            raise UnusableHistory(f"{where}.oom: kills, repeats or kill_ids are out of range")
-    if own.before is not None and not (
-        0 <= (own.before.cpu_millicores or 0) <= _MOST_MILLICORES and 0 <= (own.before.memory_bytes or 0) <= _MOST_BYTES
-    ):
-        raise UnusableHistory(f"{where}.before: an amount is out of range")
-    if not all(at is None or 0 <= at <= latest for at in times):
-        raise UnusableHistory(f"{where}: a time is out of range")
-    if not all(0 <= amount <= _MOST_BYTES for amount in amounts):
-        raise UnusableHistory(f"{where}: an amount of memory is out of range")
-    return own
-
-
-def _runs(own: _Annotation | None, latest: float) -> tuple[JobRecord | None, str]:
-    """The runs in our annotation, or why they are of no use: then they are learned anew, and all else holds."""
-    if own is None or own.runs == _NOTHING:
-        return None, ""
-    try:
-        return read_record(own.runs, latest), ""
-    except UnusableRuns as error:
-        return None, f"metadata.annotations[{HISTORY_ANNOTATION}].runs{error}"
-
-
-def _evidence(oom: _Oom) -> OomEvidence:
-    return OomEvidence(oom.floor_bytes, oom.proven_bytes, oom.at, oom.kills, oom.repeats, tuple(oom.kill_ids))
-
-
 def _histogram(
-    where: str, saved: HistogramCheckpoint | None, fine: _Fine | None, buckets: Buckets, latest: float
+    where: str, saved: HistogramCheckpoint | None, fine: Fine | None, buckets: Buckets, latest: float
 ) -> HistogramState | None:
     """A histogram from our finer weights where they are there, else from upstream's: the same ends of buckets."""
     if saved is None or (not saved.bucket_weights and not saved.total_weight):
@@ -319,9 +210,6 @@ def _histogram(
         weights[buckets.topmost(int(text))] = weight
     reference_at = _time(f"{where}.referenceTimestamp", saved.reference_timestamp, latest)
     if fine is not None:
-        for bucket, weight in fine.weights.items():
-            if not 0 <= bucket < buckets.count or not 0 <= weight <= _MOST_FINE_WEIGHT:
-                raise UnusableHistory(f"metadata.annotations[{HISTORY_ANNOTATION}]: bucket {bucket} is out of range")
         if not _agree(fine, saved.bucket_weights or {}, buckets):
             raise UnusableHistory(f"{where}.bucketWeights: do not agree with annotation {HISTORY_ANNOTATION}")
         weights, reference_at = fine.weights, fine.reference_at
@@ -336,7 +224,7 @@ def _histogram(
     )
 
 
-def _agree(fine: _Fine, weights: dict[str, int], buckets: Buckets) -> bool:
+def _agree(fine: Fine, weights: dict[str, int], buckets: Buckets) -> bool:
     """Whether both forms say the same, but for rounding."""
     sums: dict[int, float] = {}
     for bucket, weight in fine.weights.items():
@@ -375,9 +263,11 @@ def _time(where: str, text: str | None, latest: float) -> float | None:
         at = from_rfc3339(text)
     except (ValueError, OverflowError):
         raise UnusableHistory(f"{where}: {text[:40]!r} is no time") from None
-    if not 0 <= at <= latest:
+    if at > latest:
+        raise LiesAhead(f"{where}: {text[:40]} lies in the future")
+    if at < 0:
         # Upstream writes year 1 where there has been no sample.
         if text.startswith("0001-01-01"):
             return None
-        raise UnusableHistory(f"{where}: {text[:40]} lies in the future or too far back")
+        raise UnusableHistory(f"{where}: {text[:40]} lies too far back")
     return at

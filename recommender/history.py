@@ -52,6 +52,8 @@ class ContainerHistory(Struct, frozen=True):
     """What it requested when it was first seen."""
     runs: JobRecord | None = None
     """What is known of its runs, where it is a job's."""
+    is_anew: bool = False
+    """Whether it was lost, and what a status recommended before stands until it is enough."""
     set_aside: str = ""
     """What was saved besides and could not be used, and why."""
 

@@ -1,8 +1,9 @@
 """What is kept of a job's runs over a restart.
 
-Owns the form, which stands in our annotation of the checkpoint, its bounds and its strict reading. A record has at most
-25 runs of 240 samples in KiB: 3 kB for runs of ten minutes, 75 kB at the very most. A longer run is kept as the highest
-of equal spans. What becomes of runs is jobs.py's matter.
+Owns the form, which stands in our annotation of the checkpoint, its bounds and its strict reading; only fields that are
+not known, as of a newer version, are passed over. A record has at most 25 runs of 240 samples in KiB: 3 kB for runs of
+ten minutes, 75 kB at the very most. A longer run is kept as the highest of equal spans. What becomes of runs is
+jobs.py's matter.
 """
 
 import math
@@ -33,14 +34,14 @@ class UnusableRuns(ValueError):
     """A record that can not be used; the message names the field."""
 
 
-class RunRecord(Struct, frozen=True, forbid_unknown_fields=True):
+class RunRecord(Struct, frozen=True):
     """One run: the most it used in each step."""
 
     step_seconds: float
     used_kib: list[int]
 
 
-class RunningRecord(Struct, frozen=True, forbid_unknown_fields=True):
+class RunningRecord(Struct, frozen=True):
     """A run that has not ended."""
 
     pod: str
@@ -51,7 +52,7 @@ class RunningRecord(Struct, frozen=True, forbid_unknown_fields=True):
     run: RunRecord
 
 
-class JobRecord(Struct, frozen=True, forbid_unknown_fields=True):
+class JobRecord(Struct, frozen=True):
     """All that is known of the runs of a job's container, and how well sizes by them did."""
 
     ended: int

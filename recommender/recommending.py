@@ -178,14 +178,15 @@ class Recommendations:
             return
         target = known.claim.target
         if target is not None:
-            for container, history in saved.items():
-                self.take_up(ContainerKey(target, container), history)
+            for container, found in saved.items():
+                self.take_up(ContainerKey(target, container), found)
         known.is_loaded = True
         known.keeps_status = known.keeps_status and keeps_status
         known.unusable = unusable
         before = known.claim.status.recommendation
         for one in (before.container_recommendations if before and known.keeps_status else None) or ():
-            if one.container_name not in saved:
+            history = saved.get(one.container_name)
+            if history is None or history.is_anew:
                 known.kept[one.container_name] = one
         self._dirty.add(key)
         if target is not None:
@@ -199,6 +200,11 @@ class Recommendations:
         self.history.restore(key, saved)
         if saved.runs is not None:
             self.estimating.restore(key, saved.runs)
+
+    def is_kept(self, key: str, container: str) -> bool:
+        """Whether a claim's status recommends what it did before a history was lost."""
+        known = self._known.get(key)
+        return known is not None and container in known.kept
 
     def export(self, rows: Iterable[int]) -> dict[int, ContainerHistory]:
         """Histories of containers as they are to be saved."""

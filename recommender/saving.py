@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 
 from elastipod.clock import Clock
 from elastipod.kube.errors import Conflict, Forbidden, Invalid, KubeError
@@ -22,7 +23,7 @@ from recommender.history import ContainerHistory
 from recommender.recommending import Recommendations
 from recommender.settings import RecommenderSettings
 from recommender.status import Published
-from recommender.store import CheckpointStore
+from recommender.store import CheckpointStore, Saved
 from recommender.turns import in_parts
 from recommender.writing import Write, write_all
 
@@ -147,10 +148,13 @@ class Saving:
     async def _save(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
         try:
             try:
-                await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
+                await self._write(key, claim, history, now)
             except (Conflict, Invalid):
-                history = await self._take_up(key, claim, history, now)
-                await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
+                found = await self._store.read(claim, key.container, now)
+                if key.container in found.left_alone:
+                    self._writes.labels("left_alone").inc()
+                    return
+                await self._write(key, claim, self._taken_up(key, claim, history, found), now)
         except KubeError as error:
             self._writes.labels("failed").inc()
             self.want([key])
@@ -160,12 +164,13 @@ class Saving:
             return
         self._writes.labels("written").inc()
 
-    async def _take_up(
-        self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float
-    ) -> ContainerHistory:
+    async def _write(self, key: ContainerKey, claim: Claim, history: ContainerHistory, now: float) -> None:
+        history = structs.replace(history, is_anew=self._known.is_kept(claim.key, key.container))
+        await self._store.save(to_checkpoint(claim.namespace, claim.name, key, history, now))
+
+    def _taken_up(self, key: ContainerKey, claim: Claim, history: ContainerHistory, saved: Saved) -> ContainerHistory:
         """Join a history with the one that somebody else has saved since we looked, as one who restores a backup."""
-        found = await self._store.read(claim, key.container, now)
-        row = self._known.history.row(key)
+        found, row = saved.histories.get(key.container), self._known.history.row(key)
         if found is None or row is None:
             return history
         log.info("saved history was found late", autoscaler=claim.key, container=key.container)

@@ -1,7 +1,8 @@
 """Histories saved in the cluster: VerticalPodAutoscalerCheckpoint objects.
 
-Owns reading, writing and clearing away. What stands in them is checkpoints.py's matter.
-Invariant: nothing is written over that was not read. A backup may be restored at any time.
+Owns reading, writing and clearing away, and which name a history has. What stands in them is checkpoints.py's matter.
+Invariant: nothing is written over that was not read, that is another's, or that lies ahead of a clock that may be
+wrong. A backup may be restored at any time.
 """
 
 from collections.abc import AsyncGenerator, Iterable
@@ -9,28 +10,40 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
-from elastipod.api import Checkpoint, ObjectMeta
+from elastipod.api import Checkpoint, CheckpointSpec, ObjectMeta
 from elastipod.kube.connection import Connection, PatchType
 from elastipod.kube.decoding import whole
 from elastipod.kube.errors import Conflict, NotFound
 from elastipod.kube.listing import list_pages, list_raw, list_rows
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
-from elastipod.pods import Workload
 from elastipod.telemetry import get_logger
-from recommender.checkpoints import HISTORY_ANNOTATION, OtherWorkload, UnusableHistory, checkpoint_name, from_checkpoint
+from recommender.annotation import HISTORY_ANNOTATION
+from recommender.checkpoints import (
+    LiesAhead,
+    OtherWorkload,
+    UnusableHistory,
+    checkpoint_name,
+    from_checkpoint,
+    is_named_for,
+    second_name,
+)
 from recommender.claims import Claim
 from recommender.history import ContainerHistory
 from recommender.settings import RecommenderSettings
+from recommender.stamps import is_clock_right
 
 log = get_logger(__name__)
 
 _MOST_DELETED: Final = 10
+_NOBODYS: Final = -1
 _checkpoints: Final = msgspec.json.Decoder(Checkpoint)
 
 
 class _Named(msgspec.Struct):
     metadata: ObjectMeta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Slim(msgspec.Struct, rename="camel", gc=False):
@@ -46,6 +59,7 @@ class _Own(msgspec.Struct, gc=False):
 
 class _Owner(msgspec.Struct, rename="camel", gc=False):
     vpa_object_name: str = ""
+    container_name: str = ""
 
 
 class _Owned(msgspec.Struct, gc=False):
@@ -54,6 +68,7 @@ class _Owned(msgspec.Struct, gc=False):
 
 
 _named: Final = msgspec.json.Decoder(_Named)
+_specs: Final = msgspec.json.Decoder(CheckpointSpec)
 _own: Final = whole(_Own)
 _owned: Final = whole(_Owned)
 
@@ -64,8 +79,17 @@ class Saved:
 
     histories: dict[str, ContainerHistory] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
+    left_alone: set[str] = field(default_factory=set)
+    """Containers whose checkpoint is not to be written over."""
     is_of_other_workload: bool = False
     """The autoscaler was turned to another workload since."""
+
+    def take(self, container: str, found: ContainerHistory) -> None:
+        """Of two that are saved of one container, the one that was heard of last."""
+        known = self.histories.get(container)
+        if known is None or (known.last_sample_at or 0.0) <= (found.last_sample_at or 0.0):
+            self.histories[container] = found
+        self.unusable.pop(container, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +99,8 @@ class _Seen:
     version: str
     has_annotations: bool
     """Any at all: a JSON patch adds to what is there."""
+    whose: int
+    """How much of its name is the autoscaler's; below 0 where its spec says nothing that makes sense."""
 
 
 class CheckpointStore:
@@ -97,12 +123,12 @@ class CheckpointStore:
             of_namespace.setdefault(claim.namespace, []).append(claim)
         one = next(iter(of_namespace)) if len(of_namespace) == 1 else self._settings.namespace
         saved = {claim.key: Saved() for claim in claims}
-        targets = {claim.key: claim.target for claim in claims}
+        by_key = {claim.key: claim for claim in claims}
         at = ""
         try:
             async for page in list_pages(self._connection, CHECKPOINTS, namespace=one or None):
                 for raw in page.items:
-                    before, at = at, self._read(raw, saved, targets, now) or at
+                    before, at = at, self._read(raw, saved, by_key, now) or at
                     if at != before:
                         for claim in of_namespace.pop(before, ()):
                             yield claim, saved.pop(claim.key)
@@ -112,20 +138,22 @@ class CheckpointStore:
             for claim in rest:
                 yield claim, saved.pop(claim.key)
 
-    async def read(self, claim: Claim, container: str, now: float) -> ContainerHistory | None:
-        """The history that is saved of one container now; None where it is of no use. Raises KubeError."""
-        name = checkpoint_name(claim.name, container)
-        found = await list_raw(
-            self._connection, CHECKPOINTS, namespace=claim.namespace, field_selector=f"metadata.name={name}"
-        )
+    async def read(self, claim: Claim, container: str, now: float) -> Saved:
+        """What is saved of one container now. Raises KubeError."""
         saved = Saved()
-        for raw in found.items:
-            self._read(raw, {claim.key: saved}, {claim.key: claim.target}, now)
-        for meta in _metas(found.items):
-            self._note(meta)
-        return saved.histories.get(container)
+        for name in (checkpoint_name(claim.name, container), second_name(claim.name, container)):
+            found = await list_raw(
+                self._connection, CHECKPOINTS, namespace=claim.namespace, field_selector=f"metadata.name={name}"
+            )
+            for raw in found.items:
+                for one in _metas([raw]):
+                    self._note(one.metadata, _whose(one))
+                self._read(raw, {claim.key: saved}, {claim.key: claim}, now)
+            if self._name(claim.namespace, claim.name, container) == name:
+                break
+        return saved
 
-    def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], targets: dict[str, Workload | None], now: float) -> str:
+    def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], claims: dict[str, Claim], now: float) -> str:
         """Take a checkpoint to those it is for; its namespace."""
         try:
             meta = _named.decode(raw).metadata
@@ -133,40 +161,71 @@ class CheckpointStore:
             return ""
         try:
             checkpoint = _checkpoints.decode(raw)
-            key = f"{meta.namespace}/{checkpoint.spec.vpa_object_name}"
-            into = saved.get(key)
-            if into is not None:
-                self._note(meta)
-                container = checkpoint.spec.container_name
-                try:
-                    found = from_checkpoint(checkpoint, self._settings, now, targets[key])
-                    into.histories[container] = found
-                    if found.set_aside:
-                        log.warning(
-                            "part of a checkpoint set aside, the rest is used",
-                            namespace=meta.namespace,
-                            name=meta.name,
-                            error=found.set_aside,
-                        )
-                except OtherWorkload:
-                    into.is_of_other_workload = True
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
-            # A wrong object is told to the claim it is named for; what is in it may be anybody's.
-            for key, one in saved.items():
-                namespace, _, name = key.partition("/")
-                if namespace == meta.namespace and meta.name.startswith(f"{name}-"):
-                    self._note(meta)
-                    one.unusable[meta.name.removeprefix(f"{name}-")] = f"checkpoint {meta.name}: {error}"
-            kind = "unusable" if isinstance(error, UnusableHistory) else "unreadable"
-            log.warning("checkpoint set aside", namespace=meta.namespace, name=meta.name, kind=kind, error=str(error))
+            self._set_aside(meta, saved, error)
+            return meta.namespace
+        if not is_named_for(meta.name, checkpoint.spec):
+            # It is told to the claim that it is named for; what is in it may be anybody's.
+            self._set_aside(meta, saved, "spec: vpaObjectName and containerName do not belong to metadata.name")
+            return meta.namespace
+        key, container = f"{meta.namespace}/{checkpoint.spec.vpa_object_name}", checkpoint.spec.container_name
+        into = saved.get(key)
+        if into is None:
+            return meta.namespace
+        self._note(meta, len(checkpoint.spec.vpa_object_name))
+        claim = claims[key]
+        interval = claim.policy(container).memory_interval_seconds
+        try:
+            found = from_checkpoint(checkpoint, self._settings, now, claim.target, interval)
+        except OtherWorkload:
+            into.is_of_other_workload = True
+        except LiesAhead as error:
+            told = str(error)
+            if not is_clock_right(raw, now):
+                told += ", so our clock may be wrong, and it is not written over: correct the clock, or delete it"
+                self._seen.pop((meta.namespace, meta.name), None)
+                into.left_alone.add(container)
+            self._tell(meta, into, container, told)
+        except UnusableHistory as error:
+            self._tell(meta, into, container, error)
+        else:
+            into.take(container, found)
+            if found.set_aside:
+                log.warning(
+                    "part of a checkpoint set aside, the rest is used",
+                    namespace=meta.namespace,
+                    name=meta.name,
+                    error=found.set_aside,
+                )
         return meta.namespace
 
-    def _note(self, meta: ObjectMeta) -> None:
-        self._seen[meta.namespace, meta.name] = _Seen(meta.resource_version, meta.annotations is not None)
+    def _set_aside(self, meta: ObjectMeta, saved: dict[str, Saved], why: object) -> None:
+        """Tell whoever a checkpoint may be for by its name."""
+        for key, one in saved.items():
+            namespace, _, name = key.partition("/")
+            if namespace == meta.namespace and meta.name.startswith(f"{name}-"):
+                self._note(meta, _NOBODYS)
+                self._tell(meta, one, meta.name.removeprefix(f"{name}-"), why)
+
+    def _tell(self, meta: ObjectMeta, into: Saved, container: str, why: object) -> None:
+        into.unusable[container] = f"checkpoint {meta.name}: {why}"
+        log.warning("checkpoint set aside", namespace=meta.namespace, name=meta.name, error=str(why))
+
+    def _note(self, meta: ObjectMeta, whose: int) -> None:
+        self._seen[meta.namespace, meta.name] = _Seen(meta.resource_version, meta.annotations is not None, whose)
+
+    def _name(self, namespace: str, autoscaler: str, container: str) -> str:
+        """Where a history is saved: as upstream names it, unless another's stands there."""
+        first, second = checkpoint_name(autoscaler, container), second_name(autoscaler, container)
+        seen = self._seen.get((namespace, first))
+        is_anothers = seen is not None and seen.whose not in (_NOBODYS, len(autoscaler))
+        return second if is_anothers or (namespace, second) in self._seen else first
 
     async def save(self, checkpoint: Checkpoint) -> None:
         """Write one. Raises KubeError: Conflict or Invalid where another stands there than was read or written last."""
-        meta = checkpoint.metadata
+        spec, meta = checkpoint.spec, checkpoint.metadata
+        meta = structs.replace(meta, name=self._name(meta.namespace, spec.vpa_object_name, spec.container_name))
+        checkpoint = structs.replace(checkpoint, metadata=meta)
         where = (meta.namespace, meta.name)
         seen = self._seen.get(where)
         try:
@@ -178,7 +237,7 @@ class CheckpointStore:
             self._seen.pop(where, None)
             answer = await self._create(checkpoint)
         for written in _metas([msgspec.Raw(answer)]):
-            self._note(written)
+            self._note(written.metadata, len(spec.vpa_object_name))
 
     async def _create(self, checkpoint: Checkpoint) -> bytes:
         body = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind} | msgspec.to_builtins(checkpoint)
@@ -217,7 +276,7 @@ class CheckpointStore:
         alive = {(one.metadata.namespace, one.metadata.name) for one in autoscalers}
         if not alive:
             return 0
-        names = {(space, checkpoint_name(autoscaler, container)) for space, autoscaler, container in forgotten}
+        over = set(forgotten)
         orphans: set[tuple[str, str, str]] = set()
         doomed: list[tuple[str, str, str]] = []
         for checkpoint in checkpoints:
@@ -227,7 +286,7 @@ class CheckpointStore:
                 continue
             if (meta.namespace, owner) not in alive:
                 orphans.add(one)
-            elif (meta.namespace, meta.name) in names:
+            elif (meta.namespace, owner, checkpoint.spec.container_name) in over:
                 doomed.append(one)
         doomed += sorted(orphans & self._orphans)
         self._orphans = orphans
@@ -247,11 +306,20 @@ class CheckpointStore:
         return deleted
 
 
-def _metas(items: Iterable[msgspec.Raw]) -> list[ObjectMeta]:
+def _metas(items: Iterable[msgspec.Raw]) -> list[_Named]:
     found = []
     for raw in items:
         try:
-            found.append(_named.decode(raw).metadata)
+            found.append(_named.decode(raw))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return found
+
+
+def _whose(one: _Named) -> int:
+    """How much of its name is the autoscaler's."""
+    try:
+        spec = _specs.decode(one.spec)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _NOBODYS
+    return len(spec.vpa_object_name) if is_named_for(one.metadata.name, spec) else _NOBODYS

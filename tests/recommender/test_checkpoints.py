@@ -13,14 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastipod.api import AutoscalerStatus, Checkpoint, ContainerRecommendation, Recommendation
+from elastipod.clock import to_rfc3339
 from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
+from elastipod.quantities import Resources
+from recommender.annotation import HISTORY_ANNOTATION
 from recommender.checkpoints import (
-    HISTORY_ANNOTATION,
+    LiesAhead,
     OtherWorkload,
     UnusableHistory,
     checkpoint_name,
     from_checkpoint,
+    second_name,
     to_checkpoint,
 )
 from recommender.claims import Claim
@@ -29,6 +33,7 @@ from recommender.history import ContainerHistory, History
 from recommender.recommending import Recommendations
 from recommender.samples import OomKill, UsageSample
 from recommender.settings import RecommenderSettings
+from recommender.stamps import is_clock_right
 from recommender.windows import InstanceKey
 
 MI = 1024**2
@@ -204,24 +209,108 @@ def test_a_swapped_checkpoint_is_refused_f40() -> None:
         from_checkpoint(read(body), SETTINGS, NOW)
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        {"version": 2},
-        {"unknown": 1},
-        {"windows": [["p", 1e300, 1.0]]},
-        {"windows": [["p", 1.0, -5.0]]},
-        {"oom": {"floor_bytes": 1e30}},
-        {"cpu": {"reference_at": NOW, "weights": {"99999": 1}}},
-        {"first_sample_at": -1.0},
-    ],
-)
-def test_an_edited_annotation_is_refused_f40(edit: dict[str, Any]) -> None:
+def annotated(edit: dict[str, Any]) -> Checkpoint:
+    """A checkpoint of ours with some fields of the annotation edited."""
     body = json.loads(msgspec.json.encode(saved(learned([(0.2, 1e9)] * 4, kills=1))))
     annotations = body["metadata"]["annotations"]
     annotations[HISTORY_ANNOTATION] = json.dumps(json.loads(annotations[HISTORY_ANNOTATION]) | edit)
-    with pytest.raises(UnusableHistory, match="history"):
-        from_checkpoint(read(body), SETTINGS, NOW)
+    return read(body)
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        ({"version": 2}, "version"),
+        ({"windows": [["p", 1e300, 1.0]]}, "windows"),
+        ({"windows": [["p", 1.0, -5.0]]}, "windows"),
+        ({"windows": [["p", 1.0]]}, "windows[0]"),
+        ({"oom": {"floor_bytes": 1e30}}, "oom.proven_bytes"),
+        ({"cpu": {"reference_at": NOW, "weights": {"99999": 1}}}, "cpu"),
+        ({"memory": {"reference_at": 1e300, "weights": {"1": 1}}}, "memory"),
+        ({"first_sample_at": -1.0}, "first_sample_at"),
+        ({"last_sample_at": "soon"}, "last_sample_at"),
+        ({"before": {"cpu_millicores": -1}}, "before"),
+        ({"steps": 3}, "steps"),
+    ],
+)
+def test_an_edited_annotation_costs_what_was_edited_and_names_it_f40(edit: dict[str, Any], named: str) -> None:
+    before, found = (from_checkpoint(annotated(one), SETTINGS, NOW) for one in ({}, edit))
+    assert before.set_aside == ""
+    assert f"{HISTORY_ANNOTATION}].{named}" in found.set_aside
+    assert found.samples == 4
+    assert found.cpu is not None
+    assert found.memory is not None
+    if named != "version" and not named.startswith("oom"):
+        assert found.oom == before.oom
+
+
+def test_what_a_newer_version_saved_besides_costs_nothing() -> None:
+    newer = annotated({"novelty": 1, "before": {"cpu_millicores": 5, "novelty": [2]}})
+    found = from_checkpoint(newer, SETTINGS, NOW)
+    assert found.set_aside == ""
+    assert found == msgspec.structs.replace(from_checkpoint(annotated({}), SETTINGS, NOW), before=Resources(5))
+
+
+def test_an_annotation_that_is_no_json_leaves_what_upstreams_form_says() -> None:
+    body = json.loads(msgspec.json.encode(saved(learned([(0.2, 1e9)] * 4))))
+    body["metadata"]["annotations"][HISTORY_ANNOTATION] = "{"
+    found = from_checkpoint(read(body), SETTINGS, NOW)
+    assert found.samples == 4
+    assert HISTORY_ANNOTATION in found.set_aside
+
+
+WEEK = 7 * 86_400.0
+
+
+@pytest.mark.parametrize("stated", [WEEK, None, 90 * 86_400.0], ids=["as stated", "shorter since", "longer since"])
+def test_windows_end_as_far_ahead_as_policies_let_them(stated: float | None) -> None:
+    history = History(SETTINGS)
+    row = history.ensure_row(KEY)
+    history.memory_interval[row] = WEEK
+    place = np.array([history.ensure_instance(InstanceKey("pod-1", "app"), row)])
+    history.add(place, np.array([NOW]), np.array([0.2]), np.array([1e9]), NOW)
+    found = from_checkpoint(saved(history), SETTINGS, NOW, WEB, stated)
+    assert found.set_aside == ""
+    assert [one.ends_at for one in found.windows] == [NOW + WEEK]
+    assert found.memory is not None
+
+
+def test_a_policy_of_90_days_is_judged_by_itself() -> None:
+    quarter = 90 * 86_400.0
+    memory = {**UPSTREAM["status"]["memoryHistogram"], "referenceTimestamp": to_rfc3339(NOW + quarter)}
+    assert from_checkpoint(upstream(memoryHistogram=memory), SETTINGS, NOW, WEB, quarter).memory is not None
+    with pytest.raises(UnusableHistory, match="memoryHistogram"):
+        from_checkpoint(upstream(memoryHistogram=memory), SETTINGS, NOW, WEB)
+
+
+def test_upstreams_reference_is_up_to_a_half_life_ahead() -> None:
+    slow = RecommenderSettings(half_life_seconds=14 * 86_400.0)
+    cpu = {**UPSTREAM["status"]["cpuHistogram"], "referenceTimestamp": to_rfc3339(NOW + WEEK)}
+    assert from_checkpoint(upstream(cpuHistogram=cpu), slow, NOW).cpu is not None
+
+
+def test_what_lies_ahead_is_told_from_what_makes_no_sense() -> None:
+    with pytest.raises(LiesAhead, match="lastSampleStart"):
+        from_checkpoint(upstream(), SETTINGS, NOW - 5 * 86_400.0)
+
+
+@pytest.mark.parametrize(
+    ("created", "written", "is_right"),
+    [
+        (-WEEK, [-WEEK, -60.0], True),
+        (-WEEK, [-60.0, 5 * 86_400.0], False),
+        (5 * 86_400.0, [5 * 86_400.0], False),
+        (-60.0, [], False),
+        (-60.0, [None], False),
+    ],
+    ids=["written by now", "written later", "made later", "not told", "told without a time"],
+)
+def test_the_api_servers_times_say_whose_clock_is_wrong(
+    created: float, written: list[float | None], *, is_right: bool
+) -> None:
+    fields = [{"manager": "m"} if after is None else {"time": to_rfc3339(NOW + after)} for after in written]
+    meta = {"creationTimestamp": to_rfc3339(NOW + created), "managedFields": fields}
+    assert is_clock_right(msgspec.Raw(json.dumps({"metadata": meta}).encode()), NOW) is is_right
 
 
 def mutated(body: Any, chance: random.Random) -> Any:
@@ -343,6 +432,13 @@ def test_a_name_that_would_be_too_long_ends_in_a_hash_r46() -> None:
     assert len(one) <= 253
     assert one != other
     assert checkpoint_name("web", "app") == "web-app"
+
+
+def test_two_that_upstream_names_the_same_have_second_names_that_differ() -> None:
+    names = {second_name("web", "api-cache"), second_name("web-api", "cache")}
+    assert len(names) == 2
+    assert second_name("v" * 253, "app") not in ("", checkpoint_name("v" * 253, "app"))
+    assert all(len(name) <= 253 for name in (*names, second_name("v" * 253, "app")))
 
 
 def test_an_empty_history_is_saved_and_read() -> None:

@@ -310,7 +310,6 @@ def test_what_is_kept_of_runs_is_small() -> None:
         (("earlier", 0, "used_kib", 3), 2**62, ".earlier.used_kib"),
         (("earlier", 0, "step_seconds"), 1e-6, ".earlier.step_seconds"),
         (("memory_limit",), "Sometimes", "memory_limit"),
-        (("more",), 1, "more"),
     ],
 )
 def test_runs_that_were_edited_are_refused_by_name(path: tuple[Any, ...], value: object, named: str) -> None:

@@ -9,6 +9,9 @@ from elastipod.kube.connection import PatchType
 from elastipod.kube.errors import NotFound
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS
 from elastipod.quantities import parse_cpu
+from recommender.checkpoints import second_name
+from recommender.samples import UsageSample
+from recommender.store import CheckpointStore
 from tests.recommender.world import GI, MI, Json, World, started
 
 
@@ -57,6 +60,147 @@ async def test_unusable_history_keeps_the_last_good_value_and_says_so_r07() -> N
             await world.run(cpu=0.01, memory=20 * MI)
         assert await world.target() == before
         assert (await world.conditions())["LowConfidence"] == "HistoryUnusable"
+
+
+@pytest.mark.parametrize("restarts", [2, 4])
+async def test_the_last_good_value_stays_over_all_restarts_until_history_is_enough_again_r07(restarts: int) -> None:
+    async with await started() as world:
+        for _ in range(5):
+            await world.run(cpu=0.2, memory=3 * GI)
+        await world.recommender.save()
+        before = await world.target()
+        await world.connection.delete(CHECKPOINTS, "default", "vpa-app")
+        for _ in range(restarts):
+            await world.restart()
+            for _ in range(3):
+                await world.run(cpu=0.01, memory=20 * MI)
+            await world.recommender.save()
+            assert await world.target() == before
+        for _ in range(200):
+            await world.run(cpu=0.01, memory=20 * MI)
+        learned = await world.target()
+        assert learned != before
+        await world.recommender.save()
+        await world.restart()
+        await world.run(cpu=0.01, memory=20 * MI)
+        assert await world.target() == learned
+
+
+async def test_a_value_that_was_learned_from_little_moves_on_after_a_restart() -> None:
+    async with await started() as world:
+        for _ in range(3):
+            await world.run(cpu=0.01, memory=20 * MI)
+        await world.recommender.save()
+        before = await world.target()
+        await world.restart()
+        for _ in range(9):
+            await world.run(cpu=2.0, memory=3 * GI)
+        assert parse_cpu(str((await world.target())["cpu"])) > 10 * parse_cpu(str(before["cpu"]))
+
+
+async def test_a_recommender_whose_clock_is_behind_writes_over_no_history() -> None:
+    async with await started() as world:
+        for _ in range(20):
+            await world.run(cpu=0.4, memory=3 * GI)
+        await world.recommender.save()
+        before, saved = await world.target(), (await world.checkpoint()).status
+        world.clock.at -= 4 * 86_400.0
+        await world.restart()
+        for _ in range(5):
+            await world.run(cpu=0.01, memory=20 * MI)
+        await world.recommender.save()
+        assert await world.target() == before
+        assert (await world.checkpoint()).status == saved
+        status = (await world.read()).status
+        assert status is not None
+        told = {one.type: one.message for one in status.conditions or ()}
+        assert "our clock may be wrong" in told["LowConfidence"]
+        world.clock.at += 4 * 86_400.0
+        await world.restart()
+        await world.run(cpu=0.4, memory=3 * GI)
+        assert await world.target() == before
+        assert world.recommender.recommendations.history.samples[0] == 21
+
+
+async def test_a_history_that_lies_ahead_is_saved_anew_once_it_was_deleted() -> None:
+    async with await started() as world:
+        for _ in range(5):
+            await world.run(cpu=0.4, memory=300 * MI)
+        await world.recommender.save()
+        world.clock.at -= 4 * 86_400.0
+        await world.restart()
+        await world.run(cpu=0.4, memory=300 * MI)
+        await world.connection.delete(CHECKPOINTS, "default", "vpa-app")
+        await world.recommender.save()
+        assert await saved_samples(world) == 1
+
+
+async def two_of_a_name(world: World) -> None:
+    """Autoscalers web and web-api, whose containers' checkpoints would have the same name."""
+    for name, container in (("web", "api-cache"), ("web-api", "cache")):
+        uid = await world.deployment(name)
+        await world.pod(f"{name}-a", uid, workload=name, name=container)
+        await world.autoscaler(name, name)
+
+
+async def heard(world: World) -> dict[str, int]:
+    """How many samples are known, by container, after another of each."""
+    await world.settle()
+    world.clock.advance(60)
+    at = world.clock.now()
+    world.usage.samples = [
+        UsageSample("default", "web-a", "api-cache", at, 0.4, 400 * MI),
+        UsageSample("default", "web-api-a", "cache", at, 0.1, 100 * MI),
+    ]
+    await world.recommender.run_once()
+    await world.settle()
+    history = world.recommender.recommendations.history
+    return {key.container: int(history.samples[row]) for key, row in history.rows()}
+
+
+async def test_two_autoscalers_whose_checkpoints_would_have_one_name_keep_a_history_each() -> None:
+    async with World() as world:
+        await two_of_a_name(world)
+        for _ in range(3):
+            await heard(world)
+        await world.recommender.save()
+        for _ in range(2):
+            await world.restart()
+            found = await heard(world)
+            await world.recommender.save()
+        assert found == {"api-cache": 5, "cache": 5}
+        spec = (await world.checkpoint("web-api-cache")).spec
+        other = second_name("web", "api-cache") if spec.container_name == "cache" else second_name("web-api", "cache")
+        assert (await world.checkpoint(other)).spec.container_name != spec.container_name
+
+
+async def test_another_recommenders_checkpoint_of_the_same_name_is_not_written_over() -> None:
+    async with World() as world:
+        await two_of_a_name(world)
+        await world.change("web-api", spec={"recommenders": None})
+        body = {
+            "apiVersion": CHECKPOINTS.api_version,
+            "kind": CHECKPOINTS.kind,
+            "metadata": {"name": "web-api-cache", "namespace": "default"},
+            "spec": {"vpaObjectName": "web-api", "containerName": "cache"},
+        }
+        theirs = await world.create(CHECKPOINTS, body)
+        await heard(world)
+        await world.recommender.save()
+        assert json.loads(await world.connection.get(CHECKPOINTS, "default", "web-api-cache")) == theirs
+        assert (await world.checkpoint(second_name("web", "api-cache"))).spec.container_name == "api-cache"
+
+
+async def test_what_is_forgotten_takes_no_checkpoint_of_another_with_it() -> None:
+    async with World() as world:
+        await two_of_a_name(world)
+        await heard(world)
+        await world.recommender.save()
+        store = CheckpointStore(world.connection, world.settings)
+        gone = [("default", "web", "api-cache"), ("default", "web-api", "cache")]
+        for of in gone:
+            assert await store.collect([of]) == 1
+        assert json.loads(await world.connection.list(CHECKPOINTS))["items"] == []
 
 
 async def test_checkpoints_of_a_deleted_autoscaler_go_and_others_stay() -> None:
