@@ -1,6 +1,6 @@
 """Histories saved in the cluster: VerticalPodAutoscalerCheckpoint objects.
 
-Owns reading, writing and clearing away, and which name a history has. What stands in them is checkpoints.py's matter.
+Owns reading, writing and clearing away. What stands in them is checkpoints.py's matter, which name one has seen.py's.
 Invariant: nothing is written over that was not read, that is another's, or that lies ahead of a clock that may be
 wrong. A backup may be restored at any time.
 """
@@ -31,19 +31,14 @@ from recommender.checkpoints import (
 )
 from recommender.claims import Claim
 from recommender.history import ContainerHistory
+from recommender.seen import Head, Seen, SeenCheckpoints, head_of
 from recommender.settings import RecommenderSettings
 from recommender.stamps import is_clock_right
 
 log = get_logger(__name__)
 
 _MOST_DELETED: Final = 10
-_NOBODYS: Final = -1
 _checkpoints: Final = msgspec.json.Decoder(Checkpoint)
-
-
-class _Named(msgspec.Struct):
-    metadata: ObjectMeta
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _Slim(msgspec.Struct, rename="camel", gc=False):
@@ -67,8 +62,6 @@ class _Owned(msgspec.Struct, gc=False):
     spec: _Owner
 
 
-_named: Final = msgspec.json.Decoder(_Named)
-_specs: Final = msgspec.json.Decoder(CheckpointSpec)
 _own: Final = whole(_Own)
 _owned: Final = whole(_Owned)
 
@@ -92,24 +85,13 @@ class Saved:
         self.unusable.pop(container, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A checkpoint as we last read or wrote it."""
-
-    version: str
-    has_annotations: bool
-    """Any at all: a JSON patch adds to what is there."""
-    whose: int
-    """How much of its name is the autoscaler's; below 0 where its spec says nothing that makes sense."""
-
-
 class CheckpointStore:
     """Saved histories of our claims' containers."""
 
     def __init__(self, connection: Connection, settings: RecommenderSettings) -> None:
         self._connection = connection
         self._settings = settings
-        self._seen: dict[tuple[str, str], _Seen] = {}
+        self._seen = SeenCheckpoints()
         self._orphans: set[tuple[str, str, str]] = set()
 
     async def load(self, claims: list[Claim], now: float) -> AsyncGenerator[tuple[Claim, Saved], None]:
@@ -141,38 +123,38 @@ class CheckpointStore:
     async def read(self, claim: Claim, container: str, now: float) -> Saved:
         """What is saved of one container now. Raises KubeError."""
         saved = Saved()
+        spec = CheckpointSpec(claim.name, container)
         for name in (checkpoint_name(claim.name, container), second_name(claim.name, container)):
             found = await list_raw(
                 self._connection, CHECKPOINTS, namespace=claim.namespace, field_selector=f"metadata.name={name}"
             )
             for raw in found.items:
-                for one in _metas([raw]):
-                    self._note(one.metadata, _whose(one))
+                self._seen.note(head_of(raw))
                 self._read(raw, {claim.key: saved}, {claim.key: claim}, now)
-            if self._name(claim.namespace, claim.name, container) == name:
+            if self._seen.name(claim.namespace, spec) == name:
                 break
         return saved
 
     def _read(self, raw: msgspec.Raw, saved: dict[str, Saved], claims: dict[str, Claim], now: float) -> str:
         """Take a checkpoint to those it is for; its namespace."""
-        try:
-            meta = _named.decode(raw).metadata
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        head = head_of(raw)
+        if head is None:
             return ""
+        meta = head.metadata
         try:
             checkpoint = _checkpoints.decode(raw)
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
-            self._set_aside(meta, saved, error)
+            self._set_aside(head, saved, error)
             return meta.namespace
         if not is_named_for(meta.name, checkpoint.spec):
             # It is told to the claim that it is named for; what is in it may be anybody's.
-            self._set_aside(meta, saved, "spec: vpaObjectName and containerName do not belong to metadata.name")
+            self._set_aside(head, saved, "spec: vpaObjectName and containerName do not belong to metadata.name")
             return meta.namespace
         key, container = f"{meta.namespace}/{checkpoint.spec.vpa_object_name}", checkpoint.spec.container_name
         into = saved.get(key)
         if into is None:
             return meta.namespace
-        self._note(meta, len(checkpoint.spec.vpa_object_name))
+        self._seen.note(head)
         claim = claims[key]
         interval = claim.policy(container).memory_interval_seconds
         try:
@@ -183,7 +165,7 @@ class CheckpointStore:
             told = str(error)
             if not is_clock_right(raw, now):
                 told += ", so our clock may be wrong, and it is not written over: correct the clock, or delete it"
-                self._seen.pop((meta.namespace, meta.name), None)
+                self._seen.forget(meta.namespace, meta.name)
                 into.left_alone.add(container)
             self._tell(meta, into, container, told)
         except UnusableHistory as error:
@@ -199,51 +181,40 @@ class CheckpointStore:
                 )
         return meta.namespace
 
-    def _set_aside(self, meta: ObjectMeta, saved: dict[str, Saved], why: object) -> None:
+    def _set_aside(self, head: Head, saved: dict[str, Saved], why: object) -> None:
         """Tell whoever a checkpoint may be for by its name."""
+        meta = head.metadata
         for key, one in saved.items():
             namespace, _, name = key.partition("/")
             if namespace == meta.namespace and meta.name.startswith(f"{name}-"):
-                self._note(meta, _NOBODYS)
+                self._seen.note(head)
                 self._tell(meta, one, meta.name.removeprefix(f"{name}-"), why)
 
     def _tell(self, meta: ObjectMeta, into: Saved, container: str, why: object) -> None:
         into.unusable[container] = f"checkpoint {meta.name}: {why}"
         log.warning("checkpoint set aside", namespace=meta.namespace, name=meta.name, error=str(why))
 
-    def _note(self, meta: ObjectMeta, whose: int) -> None:
-        self._seen[meta.namespace, meta.name] = _Seen(meta.resource_version, meta.annotations is not None, whose)
-
-    def _name(self, namespace: str, autoscaler: str, container: str) -> str:
-        """Where a history is saved: as upstream names it, unless another's stands there."""
-        first, second = checkpoint_name(autoscaler, container), second_name(autoscaler, container)
-        seen = self._seen.get((namespace, first))
-        is_anothers = seen is not None and seen.whose not in (_NOBODYS, len(autoscaler))
-        return second if is_anothers or (namespace, second) in self._seen else first
-
     async def save(self, checkpoint: Checkpoint) -> None:
         """Write one. Raises KubeError: Conflict or Invalid where another stands there than was read or written last."""
         spec, meta = checkpoint.spec, checkpoint.metadata
-        meta = structs.replace(meta, name=self._name(meta.namespace, spec.vpa_object_name, spec.container_name))
+        meta = structs.replace(meta, name=self._seen.name(meta.namespace, spec))
         checkpoint = structs.replace(checkpoint, metadata=meta)
-        where = (meta.namespace, meta.name)
-        seen = self._seen.get(where)
+        seen = self._seen.get(meta.namespace, meta.name)
         try:
             answer = await (self._create(checkpoint) if seen is None else self._patch(checkpoint, seen))
         except NotFound:
             # It is gone, or its kind is.
             if seen is None:
                 raise
-            self._seen.pop(where, None)
+            self._seen.forget(meta.namespace, meta.name)
             answer = await self._create(checkpoint)
-        for written in _metas([msgspec.Raw(answer)]):
-            self._note(written.metadata, len(spec.vpa_object_name))
+        self._seen.note(head_of(answer))
 
     async def _create(self, checkpoint: Checkpoint) -> bytes:
         body = {"apiVersion": CHECKPOINTS.api_version, "kind": CHECKPOINTS.kind} | msgspec.to_builtins(checkpoint)
         return await self._connection.create(CHECKPOINTS, checkpoint.metadata.namespace, msgspec.json.encode(body))
 
-    async def _patch(self, checkpoint: Checkpoint, seen: _Seen) -> bytes:
+    async def _patch(self, checkpoint: Checkpoint, seen: Seen) -> bytes:
         """Set status and our annotation as a whole; a merge would keep buckets that are empty by now."""
         meta = checkpoint.metadata
         annotations = meta.annotations or {}
@@ -302,24 +273,5 @@ class CheckpointStore:
             except (NotFound, Conflict):
                 continue
             finally:
-                self._seen.pop((space, name), None)
+                self._seen.forget(space, name)
         return deleted
-
-
-def _metas(items: Iterable[msgspec.Raw]) -> list[_Named]:
-    found = []
-    for raw in items:
-        try:
-            found.append(_named.decode(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-    return found
-
-
-def _whose(one: _Named) -> int:
-    """How much of its name is the autoscaler's."""
-    try:
-        spec = _specs.decode(one.spec)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _NOBODYS
-    return len(spec.vpa_object_name) if is_named_for(one.metadata.name, spec) else _NOBODYS
