@@ -27,6 +27,7 @@ _MOST_BYTES: Final = 1e14
 _MOST_MILLICORES: Final = 10**8
 _MOST_REPEATS: Final = 64
 _NOTHING: Final = msgspec.Raw(b"null")
+_WHOLES: Final = ("cpu", "memory", "oom", "before")
 _BUCKETS: Final = {"cpu": buckets_from(CPU_FIRST_BUCKET).count, "memory": buckets_from(MEMORY_FIRST_BUCKET).count}
 
 
@@ -116,7 +117,9 @@ def read_annotation(text: str | None, latest: float, latest_window: float) -> tu
     if own.version != _VERSION:
         return Annotation(), [f"{WHERE}.version: {own.version} is not {_VERSION}"]
     wrong = _wrong(own, latest, latest_window)
-    unset = {name: getattr(_EMPTY, name) for name in wrong}
+    # A half of one says something else than the whole.
+    halves = [name for name in _WHOLES if any(problem.startswith(f"{WHERE}.{name}.") for problem in problems)]
+    unset = {name: getattr(_EMPTY, name) for name in (*wrong, *halves)}
     return structs.replace(own, **unset), [*problems, *(f"{WHERE}.{name}: {why}" for name, why in wrong.items())]
 
 

@@ -173,12 +173,7 @@ class CheckpointStore:
         else:
             into.take(container, found)
             if found.set_aside:
-                log.warning(
-                    "part of a checkpoint set aside, the rest is used",
-                    namespace=meta.namespace,
-                    name=meta.name,
-                    error=found.set_aside,
-                )
+                self._tell(meta, into, container, f"{found.set_aside}; the rest is used")
         return meta.namespace
 
     def _set_aside(self, head: Head, saved: dict[str, Saved], why: object) -> None:

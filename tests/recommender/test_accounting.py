@@ -13,7 +13,7 @@ from elastipod.kube.connection import PatchType
 from elastipod.kube.resources import AUTOSCALERS, CHECKPOINTS, POD_DISRUPTION_BUDGETS, PODS
 from elastipod.pods import Node
 from recommender.accounting import SAVINGS_PATH, Accounting, Seldom
-from recommender.checkpoints import HISTORY_ANNOTATION
+from recommender.annotation import HISTORY_ANNOTATION
 from recommender.exposition import accounts_text
 from recommender.prices import ON_DEMAND, PriceTable, read_prices
 from recommender.report.told import NO_COST, NUMBERS, Over, Paid, Savings, Told, read_savings

@@ -244,6 +244,12 @@ def test_an_edited_annotation_costs_what_was_edited_and_names_it_f40(edit: dict[
         assert found.oom == before.oom
 
 
+def test_half_of_the_first_requests_is_none_f40() -> None:
+    found = from_checkpoint(annotated({"before": {"cpu_millicores": "5", "memory_bytes": 5}}), SETTINGS, NOW)
+    assert found.before is None
+    assert "before.cpu_millicores" in found.set_aside
+
+
 def test_what_a_newer_version_saved_besides_costs_nothing() -> None:
     newer = annotated({"novelty": 1, "before": {"cpu_millicores": 5, "novelty": [2]}})
     found = from_checkpoint(newer, SETTINGS, NOW)

@@ -16,7 +16,8 @@ from elastipod.owners import Owned
 from elastipod.pods import Container, ContainerKey, OwnerReference, Pod, Workload
 from elastipod.quantities import Resources
 from elastipod.reasons import Reason
-from recommender.checkpoints import HISTORY_ANNOTATION, from_checkpoint, to_checkpoint
+from recommender.annotation import HISTORY_ANNOTATION
+from recommender.checkpoints import from_checkpoint, to_checkpoint
 from recommender.claims import Claim
 from recommender.estimators.candidates import Estimator
 from recommender.estimators.histogram import Estimate, Estimates, estimate
