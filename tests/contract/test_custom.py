@@ -91,6 +91,17 @@ REFUSED: dict[str, tuple[Json, Causes]] = {
 }
 
 
+REFUSED |= {
+    "half a processor": (container(minAllowed={"cpu": 0.5}), {(f"{POLICY}.minAllowed.cpu", WRONG_TYPE)}),
+    "a float in a rule": (container(maxAllowed={"memory": 2.0}), {(f"{POLICY}.maxAllowed", INVALID)}),
+    "half a ratio": (container(oomBumpUpRatio=1.5), {(f"{POLICY}.oomBumpUpRatio", WRONG_TYPE)}),
+    "a float as ratio": (container(oomBumpUpRatio=2.0), {(f"{POLICY}.oomBumpUpRatio", INVALID)}),
+    "half a boost": (boost(type="Quantity", quantity=0.5), {("spec.startupBoost.cpu.quantity", WRONG_TYPE)}),
+    "a float as boost": (boost(type="Factor", factor=2.0), {("spec.startupBoost.cpu", INVALID)}),
+    "too many replicas": (update(updateMode="Off", minReplicas=3_000_000_000), set()),
+}
+
+
 @pytest.mark.parametrize("case", REFUSED)
 async def test_an_autoscaler_is_refused_by_its_field(server: Server, case: str) -> None:
     spec, causes = REFUSED[case]
@@ -100,6 +111,40 @@ async def test_an_autoscaler_is_refused_by_its_field(server: Server, case: str) 
     assert refused.causes - {UNCHECKED} == causes
     if any(reason != INVALID for _, reason in causes):
         assert UNCHECKED in refused.causes
+
+
+async def test_a_whole_number_may_be_written_with_a_point(server: Server) -> None:
+    wanted = autoscaler("it", server.namespace, **update(updateMode="Off", minReplicas=2.0))
+    assert (await server.post(server.path(kube.AUTOSCALERS), wanted))["spec"] == wanted["spec"]
+
+
+@pytest.mark.parametrize(
+    ("status", "causes"),
+    [
+        (
+            {"conditions": [{"type": "a", "status": "True", "lastTransitionTime": "yesterday"}]},
+            {("status.conditions[0].lastTransitionTime", WRONG_TYPE)},
+        ),
+        (
+            {"recommendation": {"containerRecommendations": [{"containerName": "a", "target": {"cpu": 0.5}}]}},
+            {("status.recommendation.containerRecommendations[0].target.cpu", WRONG_TYPE), ("status", INVALID)},
+        ),
+    ],
+    ids=["instant", "float"],
+)
+async def test_a_reported_status_of_a_wrong_type_is_refused(server: Server, status: Json, causes: Causes) -> None:
+    path = server.path(kube.AUTOSCALERS)
+    await server.post(path, autoscaler("it", server.namespace))
+    refused = await server.refused("PATCH", f"{path}/it/status", {"status": status}, content_type=MERGE)
+    assert (refused.code, refused.causes - {UNCHECKED}) == (422, causes)
+
+
+@pytest.mark.parametrize("instant", ["2026-01-01T00:00:00Z", "2026-01-01t00:00:00.5+01:00"])
+async def test_a_reported_instant_may_have_a_fraction_and_a_zone(server: Server, instant: str) -> None:
+    path = server.path(kube.AUTOSCALERS)
+    await server.post(path, autoscaler("it", server.namespace))
+    told = [{"type": "a", "status": "True", "lastTransitionTime": instant}]
+    assert (await server.set_status(f"{path}/it", {"conditions": told}))["status"]["conditions"] == told
 
 
 async def test_an_autoscaler_needs_a_spec(server: Server) -> None:

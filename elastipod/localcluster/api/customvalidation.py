@@ -1,5 +1,7 @@
 """The rules between fields of VPA's and our own kinds: what VPA's webhook and our definitions refuse.
 
+A rule that reads a number takes no float, not even 2.0.
+
 Owns nothing of shape; schemas.py has the fields, their types and choices.
 """
 
@@ -37,7 +39,7 @@ def problems_of(kind: Kind, json: Json, shape_problems: list[Problem]) -> Iterat
             yield from _autoscaler_problems(spec)
         case "ElasticPolicy":
             most = (spec.get("memorySpike") or {}).get("maxAllowed")
-            if most is not None and nano(most) <= 0:
+            if most is not None and (isinstance(most, float) or nano(most) <= 0):
                 yield invalid_value("spec.memorySpike.maxAllowed", most, "must be greater than 0")
         case "ElasticNode":
             for place, wanted in enumerate(spec.get("wanted") or ()):
@@ -59,14 +61,19 @@ def _container_policy_problems(policy: Json, path: str) -> Iterator[Problem]:
         yield from _negative_problems(amounts, f"{path}.{field}")
         for key, text in amounts.items():
             unit, what = _SMALLEST.get(key, (1, ""))
-            if nano(text) % unit or (what and not is_quantity(text)) or (key == "cpu" and nano(text) < 0):
+            if (
+                (what and isinstance(text, float))
+                or nano(text) % unit
+                or (what and not is_quantity(text))
+                or (key == "cpu" and nano(text) < 0)
+            ):
                 yield invalid_value(f"{path}.{field}", amounts, f"{key} must be {what}")
     if any(nano(least[key]) > nano(most[key]) for key in least.keys() & most.keys()):
         yield invalid_value(path, policy, "maxAllowed must not be lower than minAllowed")
     if policy.get("mode") == "Off" and policy.get("controlledValues") == "RequestsAndLimits":
         yield invalid_value(path, policy, "controlledValues may not be RequestsAndLimits when mode is Off")
     ratio, bump = policy.get("oomBumpUpRatio"), policy.get("oomMinBumpUp")
-    if ratio is not None and nano(ratio) < _ONE:
+    if ratio is not None and (isinstance(ratio, float) or nano(ratio) < _ONE):
         yield invalid_value(f"{path}.oomBumpUpRatio", ratio, "must be greater than or equal to 1")
     if bump is not None and nano(bump) < 0:
         yield invalid_value(f"{path}.oomMinBumpUp", bump, "must be greater than or equal to 0")
@@ -78,7 +85,8 @@ def _boost_problems(boost: Mapping[str, Any] | None, path: str) -> Iterator[Prob
     if cpu is None:
         return
     for field, kind in (("factor", "Factor"), ("quantity", "Quantity")):
-        if (cpu.get("type") == kind) is not (cpu.get(field) is not None):
+        value = cpu.get(field)
+        if (cpu.get("type") == kind) is not (value is not None) or isinstance(value, float):
             yield invalid_value(f"{path}.cpu", cpu, f"{field} is set if and only if type is {kind}")
 
 

@@ -24,8 +24,8 @@ from elastipod.localcluster.api.failures import (
 )
 from elastipod.localcluster.api.kinds import Kind
 from elastipod.localcluster.api.patches import without_nulls
-from elastipod.localcluster.api.schema import ANY, INTEGER, STRING, Findings, Shape, check
-from elastipod.localcluster.api.schemas import BUILT_IN, CUSTOM, METADATA
+from elastipod.localcluster.api.schema import INTEGER, STRING, Findings, Shape, check
+from elastipod.localcluster.api.schemas import BUILT_IN, CUSTOM, METADATA, STATUS
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ _MODES: Final = ("", "Ignore", "Strict", "Warn")
 _MOST_TOLD: Final = 20
 _ENVELOPE: Final = {"apiVersion": STRING, "kind": STRING, "metadata": METADATA}
 _SHAPES: Final = {
-    kind_id: Shape("object", {"status": ANY, **_ENVELOPE, **shape.fields}, required=shape.required)
+    kind_id: Shape("object", {"status": STATUS, **_ENVELOPE, **shape.fields}, required=shape.required)
     for kind_id, shape in {**BUILT_IN, **CUSTOM}.items()
 }
 _METADATA_ONLY: Final = Shape("object-open", _ENVELOPE)
@@ -75,7 +75,7 @@ class Decoding:
         Fields that no one knows are dropped. Raises ApiFailure for wrong types.
         """
         shape = _SHAPES.get(kind.id, _METADATA_ONLY)
-        found = Findings()
+        found = Findings(is_custom=kind.is_custom)
         changed = {key: value for key, value in json.items() if key not in unless_equal or value != unless_equal[key]}
         check(Shape(shape.type, shape.fields), changed, "", found)
         found.problems += [required(key) for key in shape.required if json.get(key) is None]

@@ -13,12 +13,16 @@ from elastipod.api import ElasticNode, ElasticPolicy
 from elastipod.localcluster.api.schema import (
     ANY,
     BOOLEAN,
+    CUSTOM_QUANTITY,
+    DATE_TIME,
     INT32,
     INT_OR_STRING,
     INTEGER,
+    MICRO_TIME,
     NUMBER,
     QUANTITY,
     STRING,
+    TIME,
     Shape,
     array,
     at_least,
@@ -31,6 +35,7 @@ from elastipod.localcluster.api.schema import (
 STRINGS: Final = array(STRING)
 STRING_MAP: Final = mapping(STRING)
 AMOUNTS: Final = mapping(QUANTITY)
+_CUSTOM_AMOUNTS: Final = mapping(CUSTOM_QUANTITY)
 OBJECTS: Final = array(mapping(ANY))
 OBJECT: Final = mapping(ANY)
 
@@ -41,7 +46,8 @@ def _each(shape: Shape, names: str) -> dict[str, Shape]:
 
 METADATA: Final = obj(
     **_each(ANY, "managedFields selfLink"),
-    **_each(STRING, ("name generateName namespace uid resourceVersion creationTimestamp deletionTimestamp")),
+    **_each(STRING, "name generateName namespace uid resourceVersion"),
+    **_each(TIME, "creationTimestamp deletionTimestamp"),
     generation=INTEGER,
     deletionGracePeriodSeconds=INTEGER,
     labels=STRING_MAP,
@@ -58,9 +64,7 @@ METADATA: Final = obj(
 )
 SELECTOR: Final = obj(
     matchLabels=STRING_MAP,
-    matchExpressions=array(
-        obj("key", "operator", key=STRING, operator=one_of("In", "NotIn", "Exists", "DoesNotExist"), values=STRINGS)
-    ),
+    matchExpressions=array(obj(key=STRING, operator=STRING, values=STRINGS)),
 )
 RESOURCES: Final = obj(requests=AMOUNTS, limits=AMOUNTS, claims=OBJECTS)
 _HANDLER: Final = {
@@ -156,7 +160,35 @@ POD_SPEC: Final = obj(
     tolerations=array(obj(key=STRING, operator=STRING, value=STRING, effect=STRING, tolerationSeconds=INTEGER)),
     volumes=array(_VOLUME),
 )
-_CONTAINER_STATUSES: Final = array(partly(name=STRING, allocatedResources=AMOUNTS, resources=RESOURCES, state=OBJECT))
+_STATE: Final = partly(
+    running=partly(startedAt=TIME),
+    terminated=partly(exitCode=INT32, **_each(TIME, "startedAt finishedAt")),
+    waiting=OBJECT,
+)
+_CONTAINER_STATUSES: Final = array(
+    partly(
+        name=STRING,
+        allocatedResources=AMOUNTS,
+        **_each(_STATE, "state lastState"),
+        ready=BOOLEAN,
+        resources=RESOURCES,
+        restartCount=INT32,
+    )
+)
+_TOLD: Final = array(
+    partly(
+        **_each(STRING, "type status reason message"),
+        **_each(TIME, "lastTransitionTime lastProbeTime lastHeartbeatTime lastUpdateTime"),
+        observedGeneration=INTEGER,
+    )
+)
+STATUS: Final = partly(
+    conditions=_TOLD,
+    **_each(TIME, "startTime completionTime lastScheduleTime lastSuccessfulTime lastScaleTime"),
+    observedGeneration=INTEGER,
+)
+"""What the statuses of built-in kinds have in common."""
+_IPS: Final = array(obj(ip=STRING))
 TEMPLATE: Final = obj(metadata=METADATA, spec=POD_SPEC)
 _JOB_SPEC: Final = obj(
     **_each(ANY, "podFailurePolicy successPolicy"),
@@ -189,17 +221,19 @@ BUILT_IN: Final[dict[str, Shape]] = {
     "nodes": obj(
         spec=obj(
             **_each(ANY, "configSource externalID podCIDR podCIDRs providerID"),
-            taints=array(obj(key=STRING, value=STRING, effect=STRING, timeAdded=STRING)),
+            taints=array(obj(key=STRING, value=STRING, effect=STRING, timeAdded=TIME)),
             unschedulable=BOOLEAN,
         ),
-        status=partly(allocatable=AMOUNTS, capacity=AMOUNTS, conditions=OBJECTS),
+        status=partly(allocatable=AMOUNTS, capacity=AMOUNTS, conditions=_TOLD),
     ),
     "pods": obj(
         spec=POD_SPEC,
         status=partly(
-            phase=STRING,
-            qosClass=STRING,
-            conditions=OBJECTS,
+            **_each(STRING, "phase qosClass podIP hostIP nominatedNodeName"),
+            **_each(_IPS, "podIPs hostIPs"),
+            conditions=_TOLD,
+            observedGeneration=INTEGER,
+            startTime=TIME,
             containerStatuses=_CONTAINER_STATUSES,
             initContainerStatuses=_CONTAINER_STATUSES,
         ),
@@ -212,7 +246,8 @@ BUILT_IN: Final[dict[str, Shape]] = {
     ),
     "leases.coordination.k8s.io": obj(
         spec=obj(
-            **_each(STRING, "holderIdentity acquireTime renewTime strategy preferredHolder"),
+            **_each(MICRO_TIME, "acquireTime renewTime"),
+            **_each(STRING, "holderIdentity strategy preferredHolder"),
             leaseDurationSeconds=INT32,
             leaseTransitions=INT32,
         )
@@ -223,7 +258,8 @@ BUILT_IN: Final[dict[str, Shape]] = {
             minAvailable=INT_OR_STRING,
             selector=SELECTOR,
             unhealthyPodEvictionPolicy=STRING,
-        )
+        ),
+        status=partly(conditions=_TOLD, disruptedPods=mapping(TIME), observedGeneration=INTEGER),
     ),
     "deployments.apps": obj(
         spec=obj(
@@ -290,12 +326,13 @@ BUILT_IN: Final[dict[str, Shape]] = {
         )
     ),
     "events": obj(
-        **_each(STRING, "action eventTime firstTimestamp lastTimestamp message reason reportingComponent"),
-        **_each(STRING, "reportingInstance type"),
+        **_each(STRING, "action message reason reportingComponent reportingInstance type"),
+        **_each(TIME, "firstTimestamp lastTimestamp"),
         count=INT32,
+        eventTime=MICRO_TIME,
         involvedObject=_REFERENCE,
         related=_REFERENCE,
-        series=OBJECT,
+        series=obj(count=INT32, lastObservedTime=MICRO_TIME),
         source=obj(component=STRING, host=STRING),
     ),
 }
@@ -304,7 +341,8 @@ _VERSIONED: Final = at_least(0, "integer")
 _CONDITIONS: Final = array(
     obj(
         *("type", "status"),
-        **_each(STRING, "lastTransitionTime message reason"),
+        **_each(STRING, "message reason"),
+        lastTransitionTime=DATE_TIME,
         observedGeneration=_VERSIONED,
         status=STRING,
         type=STRING,
@@ -315,11 +353,11 @@ _BOOST: Final = obj(
         "type",
         type=one_of("Factor", "Quantity"),
         factor=at_least(1),
-        quantity=QUANTITY,
+        quantity=CUSTOM_QUANTITY,
         durationSeconds=at_least(0),
     )
 )
-_HISTOGRAM: Final = obj(referenceTimestamp=STRING, bucketWeights=mapping(INTEGER), totalWeight=NUMBER)
+_HISTOGRAM: Final = obj(referenceTimestamp=DATE_TIME, bucketWeights=mapping(INTEGER), totalWeight=NUMBER)
 
 
 def _derived(struct: type[msgspec.Struct], known: Mapping[str, Shape]) -> Shape:
@@ -338,7 +376,7 @@ def _from_type(info: msgspec.inspect.Type, known: Mapping[str, Shape]) -> Shape:
             return mapping(_from_type(value, known))
         case msgspec.inspect.UnionType(types=types):
             rest = [one for one in types if not isinstance(one, msgspec.inspect.NoneType)]
-            return _from_type(rest[0], known) if len(rest) == 1 else QUANTITY
+            return _from_type(rest[0], known) if len(rest) == 1 else CUSTOM_QUANTITY
     return _SCALARS.get(type(info), ANY)
 
 
@@ -376,12 +414,12 @@ CUSTOM: Final[dict[str, Shape]] = {
                         "containerName",
                         containerName=STRING,
                         mode=one_of("Auto", "Off"),
-                        minAllowed=AMOUNTS,
-                        maxAllowed=AMOUNTS,
+                        minAllowed=_CUSTOM_AMOUNTS,
+                        maxAllowed=_CUSTOM_AMOUNTS,
                         controlledResources=array(one_of("cpu", "memory")),
                         controlledValues=one_of("RequestsAndLimits", "RequestsOnly"),
-                        oomBumpUpRatio=QUANTITY,
-                        oomMinBumpUp=QUANTITY,
+                        oomBumpUpRatio=CUSTOM_QUANTITY,
+                        oomMinBumpUp=CUSTOM_QUANTITY,
                         memoryAggregationIntervalSeconds=at_least(1),
                         memoryAggregationIntervalCount=at_least(1, "integer"),
                         startupBoost=_BOOST,
@@ -397,7 +435,7 @@ CUSTOM: Final[dict[str, Shape]] = {
                     obj(
                         "target",
                         containerName=STRING,
-                        **_each(AMOUNTS, "target lowerBound upperBound uncappedTarget"),
+                        **_each(mapping(Shape("integer,string")), "target lowerBound upperBound uncappedTarget"),
                     )
                 )
             ),
@@ -408,7 +446,8 @@ CUSTOM: Final[dict[str, Shape]] = {
     "verticalpodautoscalercheckpoints.autoscaling.k8s.io": obj(
         spec=obj(vpaObjectName=STRING, containerName=STRING),
         status=obj(
-            **_each(STRING, "lastUpdateTime version firstSampleStart lastSampleStart"),
+            version=STRING,
+            **_each(DATE_TIME, "lastUpdateTime firstSampleStart lastSampleStart"),
             cpuHistogram=_HISTOGRAM,
             memoryHistogram=_HISTOGRAM,
             totalSamplesCount=INTEGER,
@@ -418,7 +457,7 @@ CUSTOM: Final[dict[str, Shape]] = {
         ElasticPolicy,
         {
             "mode": one_of("Pause", "Off"),
-            "maxAllowed": QUANTITY,
+            "maxAllowed": CUSTOM_QUANTITY,
             "horizontalScaling": one_of("Hold", "Ignore"),
             "estimator": one_of("Auto", "Histogram"),
             "sizes": one_of("ByNodeClass", "Same"),
