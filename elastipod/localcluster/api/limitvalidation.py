@@ -16,7 +16,7 @@ from elastipod.localcluster.api.failures import (
     required,
     too_long,
 )
-from elastipod.localcluster.api.naming import why_no_qualified_name
+from elastipod.localcluster.api.naming import selector_problems, why_no_qualified_name
 from elastipod.localcluster.api.podspec import nano
 from elastipod.localcluster.api.quota import COUNTED
 from elastipod.localcluster.api.workloadvalidation import share_problems
@@ -106,6 +106,7 @@ def _budget_problems(json: Json) -> Iterator[Problem]:
         yield invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set")
     for field in ("minAvailable", "maxUnavailable"):
         yield from share_problems(spec.get(field), f"spec.{field}", most_percent=100)
+    yield from selector_problems(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy not in (None, "AlwaysAllow", "IfHealthyBudget"):
         yield not_supported("spec.unhealthyPodEvictionPolicy", policy, ["AlwaysAllow", "IfHealthyBudget"])

@@ -1,4 +1,4 @@
-"""What names, labels and annotations may be, in the words of apimachinery's validation.
+"""What names, labels, their selectors and annotations may be, in the words of apimachinery's validation.
 
 Owns the grammar of names; which field holds which sort of name is each validation's matter.
 """
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from elastipod.localcluster.api.failures import Problem, invalid_value, required, too_long
+from elastipod.localcluster.api.failures import Problem, forbidden_field, invalid_value, required, too_long
 from elastipod.localcluster.api.kinds import NAMESPACE, Kind
 
 Json = dict[str, Any]
@@ -76,6 +76,26 @@ def label_problems(labels: Mapping[str, Any] | None, path: str) -> Iterator[Prob
             yield invalid_value(path, key, why)
         if why := why_no_label_value(value):
             yield invalid_value(path, value, why)
+
+
+def selector_problems(selector: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
+    """Everything wrong with a LabelSelector."""
+    found = selector or {}
+    yield from label_problems(found.get("matchLabels"), f"{path}.matchLabels")
+    for place, one in enumerate(found.get("matchExpressions") or ()):
+        where, operator, values = f"{path}.matchExpressions[{place}]", one.get("operator"), one.get("values")
+        if operator in ("In", "NotIn") and not values:
+            yield required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        elif operator in ("Exists", "DoesNotExist") and values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield forbidden_field(f"{where}.values", detail)
+        elif operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            yield invalid_value(f"{where}.operator", operator or "", "not a valid selector operator")
+        if why := why_no_qualified_name(one.get("key") or ""):
+            yield invalid_value(f"{where}.key", one.get("key") or "", why)
+        for which, value in enumerate(values or ()):
+            if why := why_no_label_value(value):
+                yield invalid_value(f"{where}.values[{which}]", value, why)
 
 
 def metadata_problems(kind: Kind, meta: Json) -> Iterator[Problem]:

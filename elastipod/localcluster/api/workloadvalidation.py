@@ -15,6 +15,7 @@ from elastipod.localcluster.api.failures import (
     not_supported,
     required,
 )
+from elastipod.localcluster.api.naming import selector_problems
 from elastipod.localcluster.api.podvalidation import pod_spec_problems
 from elastipod.localcluster.api.selectors import selector_of
 
@@ -25,6 +26,9 @@ _CRON: Final = re.compile(
     r"(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every \S+|[-0-9A-Za-z*/,?]+( +[-0-9A-Za-z*/,?]+){4})"
 )
 _CRON_MOST: Final = (59, 23, 31, 12, 7)
+_SELECTOR_FIRST: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
+"""Kinds that say of a wrong selector that it is none, too."""
+_NO_MATCH: Final = "`selector` does not match template `labels`"
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _SERVICE_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 TEMPLATED: Final = frozenset(
@@ -44,6 +48,7 @@ def problems_of_spec(kind_id: str, json: Json) -> Iterator[Problem]:
 def _template_problems(kind_id: str, spec: Json, path: str) -> Iterator[Problem]:
     selector, template = spec.get("selector"), spec.get("template") or {}
     is_job = kind_id == "jobs.batch"
+    labels = (template.get("metadata") or {}).get("labels") or {}
     pod = template.get("spec") or {}
     yield from pod_spec_problems(pod, f"{path}.template.spec")
     policy = pod.get("restartPolicy")
@@ -56,29 +61,19 @@ def _template_problems(kind_id: str, spec: Json, path: str) -> Iterator[Problem]
             f"{path}.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in a workload is not Supported"
         )
     if selector is None:
-        if not is_job:
+        if not is_job or spec.get("manualSelector"):
             yield required(f"{path}.selector")
+            yield invalid_value(f"{path}.template.metadata.labels", labels, _NO_MATCH)
         return
-    yield from _selector_problems(selector, f"{path}.selector")
-    labels = (template.get("metadata") or {}).get("labels") or {}
+    problems = [*selector_problems(selector, f"{path}.selector")]
+    yield from problems
     found = selector_of(selector)
-    if found is not None and not found.requirements and not is_job:
+    if problems and kind_id in _SELECTOR_FIRST:
+        yield invalid_value(f"{path}.selector", selector, "invalid label selector")
+    elif found is not None and not found.requirements and not is_job:
         yield invalid_value(f"{path}.selector", selector, "empty selector is invalid")
-    elif found is not None and not found.matches(labels):
-        yield invalid_value(f"{path}.template.metadata.labels", labels, "`selector` does not match template `labels`")
-
-
-def _selector_problems(selector: Json, path: str) -> Iterator[Problem]:
-    for place, one in enumerate(selector.get("matchExpressions") or ()):
-        where, operator, values = f"{path}.matchExpressions[{place}]", one.get("operator"), one.get("values")
-        if operator in ("In", "NotIn") and not values:
-            yield required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-        elif operator in ("Exists", "DoesNotExist") and values:
-            yield forbidden_field(
-                f"{where}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            )
-        elif operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            yield invalid_value(f"{where}.operator", operator, "not a valid selector operator")
+    elif not problems and found is not None and not found.matches(labels):
+        yield invalid_value(f"{path}.template.metadata.labels", labels, _NO_MATCH)
 
 
 def _deployment_problems(spec: Json, _: Json) -> Iterator[Problem]:
