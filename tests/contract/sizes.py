@@ -40,6 +40,6 @@ def resources(pod: Json, place: int = 0) -> Json:
 
 
 GUARANTEED: Json = {"cpu": "100m", "memory": "128Mi", "cpu_limit": "100m", "memory_limit": "128Mi"}
-NOTHING = {"cpu": None, "memory": None}
+NOTHING: Json = {"cpu": None, "memory": None}
 BOTH: Json = {"cpu": "100m", "memory": "128Mi", "cpu_limit": "200m", "memory_limit": "256Mi"}
 SIDECAR = container_json("side", restartPolicy="Always")

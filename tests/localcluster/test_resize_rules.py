@@ -42,6 +42,8 @@ TWO = burstable(containers=[container_json("app", cpu_limit="1"), container_json
 INIT = burstable(initContainers=[container_json("setup", cpu_limit="1")])
 SIDECAR = burstable(initContainers=[container_json("proxy", cpu_limit="1", restartPolicy="Always")])
 POD_LEVEL = burstable(resources={"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1500m"}})
+UNLIMITED = {**POD_LEVEL, "spec": {**POD_LEVEL["spec"], "containers": [container_json("app")]}}
+"""Its containers say nothing that could stand in for a limit of the pod."""
 NO_RESOURCES = {
     "containerStatuses": [{"name": "app", "state": {"running": {"startedAt": "2026-11-29T12:00:00Z"}}}],
 }
@@ -180,16 +182,7 @@ CASES: list[Any] = [
         id="15",
     ),
     pytest.param(
-        POD_LEVEL,
-        {},
-        [{"op": "remove", "path": "/spec/resources"}],
-        "spec.resources",
-        FORBIDDEN,
-        "pod-level resources cannot be removed",
-        id="16",
-    ),
-    pytest.param(
-        POD_LEVEL,
+        UNLIMITED,
         {},
         [{"op": "remove", "path": "/spec/resources/limits/cpu"}],
         "spec.resources.limits",

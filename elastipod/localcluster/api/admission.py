@@ -65,6 +65,11 @@ class Admission:
             self._check_limit_ranges(json)
             self._quotas.check(json, None)
 
+    def mutate_change(self, kind: Kind, json: Json, subresource: str) -> None:
+        """Tolerations that every pod has come back with every change of a pod itself."""
+        if kind is POD and not subresource:
+            _set_tolerations(json["spec"])
+
     def mutate_resize(self, old: Json, json: Json) -> None:
         """LimitRange defaults are filled in at every resize too, wanted or not."""
         if not old["metadata"].get("deletionTimestamp"):

@@ -160,7 +160,7 @@ class ApiServer:
         if target.subresource in ("log", "eviction", "binding"):
             raise method_not_allowed()
         decoding = decoding_of(request.query, request.method)
-        alter = self._alteration(request, target.kind, decoding, is_scale=target.subresource == "scale")
+        alter = self._alteration(request, target, decoding)
         subresource = target.subresource
         if subresource == "scale":
             alter, subresource = scaling(self._found(target), alter), ""
@@ -177,9 +177,10 @@ class ApiServer:
             return answer(scale_of(entry))
         return listing.object_response(request, entry, self._clock.now(), warnings=decoding.warnings)
 
-    def _alteration(self, request: Request, kind: Kind, decoding: Decoding, *, is_scale: bool) -> Alter:
+    def _alteration(self, request: Request, target: Target, decoding: Decoding) -> Alter:
+        kind, is_scale = target.kind, target.subresource == "scale"
         if request.method == "PUT":
-            return replacing(self._body(request, kind, decoding))
+            return replacing(self._body(request, kind, decoding), target.name)
         accepted = [PatchType.JSON, PatchType.MERGE]
         if not kind.is_custom or is_scale:
             accepted.append(PatchType.STRATEGIC)

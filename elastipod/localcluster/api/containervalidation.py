@@ -169,9 +169,11 @@ def _resize_policy_problems(container: Json, field: str, spec: Json, path: str) 
         if resource in seen:
             yield duplicate(f"{path}.resizePolicy[{place}]", resource)
         seen.add(resource)
-        if resource not in ("cpu", "memory"):
+        if not resource or not restart:
+            yield required(f"{path}.resizePolicy")
+        if resource not in ("", "cpu", "memory"):
             yield not_supported(f"{path}.resizePolicy", resource, ("cpu", "memory"))
-        if restart not in ("NotRequired", "RestartContainer"):
+        if restart not in ("", "NotRequired", "RestartContainer"):
             yield not_supported(f"{path}.resizePolicy", restart, ("NotRequired", "RestartContainer"))
         elif restart == "RestartContainer" and spec.get("restartPolicy") == "Never" and not is_sidecar(container):
             yield invalid_value(

@@ -11,7 +11,7 @@ from elastipod.localcluster.api.podspec import (
     canonical_amounts,
     qos_class,
     set_pod_defaults,
-    set_pod_level_requests,
+    set_pod_level_amounts,
     set_resource_defaults,
 )
 
@@ -49,7 +49,7 @@ def prepare_new(kind: Kind, json: Json) -> None:
         json["status"] = {"phase": "Pending"}
         json["spec"].setdefault("enableServiceLinks", True)
         if json["spec"].get("schedulingGates"):
-            json["status"]["conditions"] = [dict(_GATED)]
+            json["status"]["conditions"] = [{**_GATED, "lastTransitionTime": json["metadata"]["creationTimestamp"]}]
     elif kind is NAMESPACE:
         json["spec"] = {"finalizers": ["kubernetes"]}
         json["status"] = {"phase": "Active"}
@@ -62,17 +62,22 @@ def complete_new(kind: Kind, json: Json) -> None:
     """After mutating admission."""
     if kind is POD:
         set_resource_defaults(json["spec"])
-        set_pod_level_requests(json["spec"])
+        set_pod_level_amounts(json["spec"])
         json["status"]["qosClass"] = qos_class(json["spec"])
     elif kind.id == "jobs.batch" and not json["spec"].get("manualSelector"):
         _set_job_selector(json)
 
 
 def kept_status(kind: Kind, old: Json | None, new: Json | None) -> Json | None:
-    """A reported status with what no report can take away: a pod's QoS class."""
-    if kind is POD and new is not None and old is not None and not new.get("qosClass") and old.get("qosClass"):
-        return {**new, "qosClass": old["qosClass"]}
-    return new
+    """A reported status with what no report can take away, a pod's QoS class, and with both forms of its address."""
+    if kind is not POD or new is None:
+        return new
+    if old is not None and not new.get("qosClass") and old.get("qosClass"):
+        new = {**new, "qosClass": old["qosClass"]}
+    address, addresses = new.get("podIP"), new.get("podIPs") or []
+    if address and (not addresses or addresses[0].get("ip") != address):
+        return {**new, "podIPs": [{"ip": address}]}
+    return {**new, "podIP": addresses[0]["ip"]} if addresses and addresses[0].get("ip") and not address else new
 
 
 def complete_change(kind: Kind, json: Json) -> None:
@@ -157,6 +162,12 @@ def _set_range_defaults(spec: Json) -> None:
             item.update({"default": limits} if limits else {}, **({"defaultRequest": requests} if requests else {}))
 
 
+def _drop_what_leases_do_not_have(spec: Json) -> None:
+    """Fields of a feature that is off."""
+    for field in ("strategy", "preferredHolder"):
+        spec.pop(field, None)
+
+
 def _set_quota_defaults(spec: Json) -> None:
     if spec.get("hard"):
         spec["hard"] = canonical_amounts(spec["hard"])
@@ -168,6 +179,7 @@ _OTHERS: Final[dict[str, Callable[[Json], None]]] = {
     "services": _set_service_defaults,
     "limitranges": _set_range_defaults,
     "resourcequotas": _set_quota_defaults,
+    "leases.coordination.k8s.io": _drop_what_leases_do_not_have,
 }
 
 

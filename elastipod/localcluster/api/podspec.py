@@ -88,15 +88,33 @@ def set_pod_defaults(spec: Json, *, owner_of_spec: str = "Always") -> None:
     set_resource_defaults(spec)
 
 
-def set_pod_level_requests(spec: Json) -> None:
-    """A pod with limits of its own requests what its containers do together, or those limits."""
+def set_pod_level_amounts(spec: Json) -> None:
+    """A pod with amounts of its own has all of them: what its containers do together where it does not say.
+
+    A limit is taken from containers that all have it, and is never less than the request.
+    """
     wanted = spec.get("resources") or {}
-    if not wanted.get("limits"):
+    if not wanted.get("limits") and not wanted.get("requests"):
         return
     parts = {key: value for key, value in spec.items() if key not in ("resources", "overhead")}
-    together = {key: show_amount(key, amount) for key, amount in pod_amounts(parts, "requests").items()}
-    requests = {key: text for key, text in together.items() if key in ("cpu", "memory")}
-    wanted["requests"] = {**wanted["limits"], **requests, **(wanted.get("requests") or {})}
+    requests, limits = wanted.get("requests") or {}, wanted.get("limits") or {}
+    together = {
+        key: show_amount(key, max(amount, nano(requests.get(key, 0))))
+        for key, amount in pod_amounts(parts, "limits").items()
+        if key.startswith("hugepages-") or (key in ("cpu", "memory") and _all_limit(key, spec))
+    }
+    if limits := {**together, **limits}:
+        wanted["limits"] = limits
+    asked = {
+        key: show_amount(key, amount)
+        for key, amount in pod_amounts(parts, "requests").items()
+        if key in ("cpu", "memory")
+    }
+    wanted["requests"] = {**limits, **asked, **requests}
+
+
+def _all_limit(key: str, spec: Json) -> bool:
+    return all(key in ((one.get("resources") or {}).get("limits") or {}) for one in containers_of(spec))
 
 
 def _set_container_defaults(container: Json) -> None:
@@ -125,7 +143,9 @@ def set_resource_defaults(spec: Json) -> None:
         if not wanted:
             continue
         for part in ("requests", "limits"):
-            if wanted.get(part) is not None:
+            if not wanted.get(part):
+                wanted.pop(part, None)
+            else:
                 wanted[part] = {key: _canonical(text) for key, text in wanted[part].items()}
         if wanted.get("limits"):
             requests = wanted.get("requests") or {}

@@ -7,7 +7,7 @@ those of a resize resize.py's.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from elastipod.localcluster.api.containervalidation import container_problems, pod_level_problems, resource_problems
+from elastipod.localcluster.api.containervalidation import container_problems, pod_level_problems
 from elastipod.localcluster.api.failures import (
     Problem,
     duplicate,
@@ -53,15 +53,6 @@ def pod_spec_problems(spec: Json, path: str) -> list[Problem]:
             problems += _host_port_problems(container, host_ports, where)
     names.discard("")
     return problems + problems_of_pod_level(spec, path)
-
-
-def problems_of_pod_resources(spec: Json) -> list[Problem]:
-    """Everything wrong with the amounts of a pod and of all its containers."""
-    problems: list[Problem] = []
-    for field in ("initContainers", "containers"):
-        for place, container in enumerate(spec.get(field) or ()):
-            problems += resource_problems(container.get("resources") or {}, f"spec.{field}[{place}].resources")
-    return problems + problems_of_pod_level(spec, "spec")
 
 
 def problems_of_pod_level(spec: Json, path: str) -> list[Problem]:
@@ -138,7 +129,7 @@ def _host_port_problems(container: Json, taken: set[tuple[Any, ...]], path: str)
 
 def plain_update_problems(old: Json, new: Json) -> list[Problem]:
     """A pod's spec through its main resource: images, a deadline, more tolerations; never its resources."""
-    problems: list[Problem] = []
+    problems = pod_spec_problems(new, "spec") if new != old else []
     munged = {**new}
     for field in ("containers", "initContainers"):
         before, after = old.get(field) or [], new.get(field) or []
@@ -147,14 +138,51 @@ def plain_update_problems(old: Json, new: Json) -> list[Problem]:
             continue
         if field in munged:
             munged[field] = [{**one, "image": past.get("image")} for one, past in zip(after, before, strict=True)]
+    problems += _deadline_problems(old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds"))
+    problems += _toleration_changes(old, new)
+    problems += _gate_changes(old, new)
     if problems:
         return problems
-    for field in ("activeDeadlineSeconds", "schedulingGates", "terminationGracePeriodSeconds"):
+    for field in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         _put_back(munged, old, field)
-    past = old.get("tolerations") or []
-    if (new.get("tolerations") or [])[: len(past)] == past:
-        _put_back(munged, old, "tolerations")
+    if old.get("schedulingGates"):
+        _put_back(munged, old, "nodeSelector")
     return [] if munged == old else [forbidden_field("spec", _POD_UPDATE)]
+
+
+def _deadline_problems(before: int | None, now: int | None) -> Iterator[Problem]:
+    path = "spec.activeDeadlineSeconds"
+    if before is not None and now is None:
+        yield invalid_value(path, None, "must not update from a positive integer to nil value")
+    elif before is not None and now is not None and before < now:
+        yield invalid_value(path, now, "must be less than or equal to previous value")
+
+
+def _toleration_changes(old: Json, new: Json) -> Iterator[Problem]:
+    """More may be tolerated, and for another time."""
+    before, now = (
+        [
+            {key: value for key, value in one.items() if key != "tolerationSeconds"}
+            for one in spec.get("tolerations") or ()
+        ]
+        for spec in (old, new)
+    )
+    if any(one not in now for one in before):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden_field("spec.tolerations", detail)
+
+
+def _gate_changes(old: Json, new: Json) -> Iterator[Problem]:
+    """Gates only open; and while one is shut, more may be asked of a node."""
+    before = [one.get("name") for one in old.get("schedulingGates") or ()]
+    for place, one in enumerate(new.get("schedulingGates") or ()):
+        if one.get("name") not in before:
+            detail = f"only deletion is allowed, but found new scheduling gate '{one.get('name')}'"
+            yield forbidden_field(f"spec.schedulingGates[{place}].name", detail)
+    selector, wanted = old.get("nodeSelector") or {}, new.get("nodeSelector") or {}
+    if before and any(wanted.get(key) != value for key, value in selector.items()):
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield invalid_value("spec.nodeSelector", wanted, detail)
 
 
 def _put_back(munged: Json, old: Json, field: str) -> None:

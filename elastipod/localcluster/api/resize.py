@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import Any
 
 from elastipod.localcluster.api.failures import Problem, forbidden_field, invalid_value
-from elastipod.localcluster.api.podspec import is_sidecar, nano, qos_class, set_resource_defaults
-from elastipod.localcluster.api.podvalidation import problems_of_pod_resources
+from elastipod.localcluster.api.podspec import is_sidecar, nano, qos_class, set_pod_level_amounts, set_resource_defaults
+from elastipod.localcluster.api.podvalidation import pod_spec_problems
 
 Json = dict[str, Any]
 
@@ -25,10 +25,8 @@ def kept_changes(old: Json, new: Json) -> Json:
     """
     old_spec, new_spec = old["spec"], new.get("spec") or {}
     spec = dict(old_spec)
-    if "resources" in new_spec:
-        spec["resources"] = new_spec["resources"]
-    else:
-        spec.pop("resources", None)
+    if new_spec.get("resources") is not None:
+        spec["resources"] = dict(new_spec["resources"])
     for field in _LISTS:
         before, after = old_spec.get(field) or [], new_spec.get(field) or []
         if [one["name"] for one in before] != [one.get("name") for one in after]:
@@ -36,6 +34,7 @@ def kept_changes(old: Json, new: Json) -> Json:
         elif field in old_spec:
             spec[field] = [_resized(one, wanted) for one, wanted in zip(before, after, strict=True)]
     set_resource_defaults(spec)
+    set_pod_level_amounts(spec)
     stated = new.get("metadata") or {}
     versions = {key: stated[key] for key in ("uid", "resourceVersion") if stated.get(key)}
     return {**old, "metadata": {**old["metadata"], **versions}, "spec": spec}
@@ -55,7 +54,7 @@ def _resized(old: Json, new: Json) -> Json:
 def problems_of_resize(old: Json, new: Json) -> list[Problem]:
     """Everything that forbids the resize; `new` is what kept_changes left."""
     old_spec, new_spec = old["spec"], new["spec"]
-    problems = problems_of_pod_resources(new_spec)
+    problems = pod_spec_problems(new_spec, "spec")
     if "kubernetes.io/config.mirror" in (old["metadata"].get("annotations") or {}):
         return [forbidden_field(_NOWHERE, "static pods cannot be resized")]
     if (old_spec.get("os") or {}).get("name") == "windows":
@@ -96,9 +95,7 @@ def _node_can_resize(status: Mapping[str, Any]) -> bool:
 
 def _pod_level_problems(old: Json | None, new: Json | None) -> list[Problem]:
     if not _any_amount(old) and not _any_amount(new):
-        return []
-    if old and new is None:
-        return [forbidden_field("spec.resources", "pod-level resources cannot be removed")]
+        return [] if old == new else [forbidden_field("spec", _ONLY)]
     problems = [
         forbidden_field(f"spec.resources.{part}", f"pod-level resource {part} cannot be removed")
         for part in ("requests", "limits")
@@ -149,7 +146,9 @@ def _is_more_than_cpu_and_memory(before: Json, after: Json) -> bool:
 
 def _policies(container: Json) -> set[tuple[str, str]]:
     """Stated policies; the default is what a missing one means."""
-    stated = {(one["resourceName"], one["restartPolicy"]) for one in container.get("resizePolicy") or ()}
+    stated = {
+        (one.get("resourceName", ""), one.get("restartPolicy", "")) for one in container.get("resizePolicy") or ()
+    }
     return {one for one in stated if one[1] != "NotRequired"}
 
 

@@ -1,7 +1,7 @@
 """What may be said of an object of the right shape, and what of it may change.
 
-Owns which rules hold for which kind. The rules themselves are podvalidation.py's, workloadvalidation.py's,
-limitvalidation.py's and customvalidation.py's; those of a resize resize.py's.
+Owns which rules hold for which kind. The rules themselves are podvalidation.py's, podstatus.py's,
+workloadvalidation.py's, limitvalidation.py's and customvalidation.py's; those of a resize resize.py's.
 """
 
 from typing import Any, Final
@@ -10,6 +10,7 @@ from elastipod.localcluster.api import customvalidation, limitvalidation, worklo
 from elastipod.localcluster.api.failures import Problem, forbidden_field, invalid_value
 from elastipod.localcluster.api.kinds import POD, Kind
 from elastipod.localcluster.api.naming import metadata_problems
+from elastipod.localcluster.api.podstatus import status_problems
 from elastipod.localcluster.api.podvalidation import plain_update_problems, pod_spec_problems
 
 Json = dict[str, Any]
@@ -59,23 +60,7 @@ def _problems_of_spec(kind: Kind, json: Json, shape_problems: list[Problem]) -> 
 def _problems_of_status(kind: Kind, old: Json, json: Json, shape_problems: list[Problem]) -> list[Problem]:
     if kind.is_custom and shape_problems:
         return [*customvalidation.problems_of(kind, json, shape_problems)]
-    if kind is not POD:
-        return []
-    stated, qos = (json.get("status") or {}).get("qosClass"), (old.get("status") or {}).get("qosClass")
-    if stated and qos and stated != qos:
-        return [invalid_value("status.qosClass", stated, "field is immutable")]
-    if old["spec"].get("restartPolicy") == "Always":
-        return []
-    before = {
-        one.get("name"): one.get("state") or {} for one in (old.get("status") or {}).get("containerStatuses") or ()
-    }
-    return [
-        forbidden_field(f"status.containerStatuses[{place}].state", "may not be transitioned to non-terminated state")
-        for place, one in enumerate((json.get("status") or {}).get("containerStatuses") or ())
-        if before.get(one.get("name"), {}).get("terminated") is not None
-        and (one.get("state") or {}).get("terminated") is None
-        and (old["spec"].get("restartPolicy") == "Never" or not before[one.get("name")]["terminated"].get("exitCode"))
-    ]
+    return [*status_problems(old, json)] if kind is POD else []
 
 
 def _finalizer_problems(old: Json, json: Json) -> list[Problem]:

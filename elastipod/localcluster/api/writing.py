@@ -105,6 +105,7 @@ class Writing:
             self._admission.mutate_resize(old.json, json)
         self._check_versions(old, json.get("metadata") or {}, is_patch=decoding.is_patch)
         json = self._merged_halves(old, json, subresource)
+        self._admission.mutate_change(kind, json, subresource)
         if json == old.json:
             return old
         self._check(kind, name, self._problems(kind, old.json, json, subresource, shape_problems))
@@ -242,8 +243,10 @@ class Writing:
             self._store.remove(entry)
 
 
-def replacing(wanted: Json) -> Alter:
-    """For a PUT: the body as it is."""
+def replacing(wanted: Json, name: str) -> Alter:
+    """For a PUT: the body as it is. Raises ApiFailure where it does not say its name."""
+    if not (wanted.get("metadata") or {}).get("name"):
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     return lambda _: wanted
 
 
