@@ -76,6 +76,16 @@ UNSERVED: Final = (
         {"metadata": {"name": "it"}, "spec": {"completionMode": "Indexed", "completions": 2, "template": JOB_TEMPLATE}},
     ),
     Unserved(
+        "failure policies of jobs",
+        *("POST", "/apis/batch/v1/namespaces/default/jobs", 422, "failure policies are not served"),
+        {"metadata": {"name": "it"}, "spec": {"podFailurePolicy": {"rules": []}, "template": JOB_TEMPLATE}},
+    ),
+    Unserved(
+        "claim templates of StatefulSets",
+        *("POST", "/apis/apps/v1/namespaces/default/statefulsets", 422, "claims are not served"),
+        {"metadata": {"name": "it"}, "spec": {"volumeClaimTemplates": [{"metadata": {"name": "it"}}]}},
+    ),
+    Unserved(
         "quotas of other resources",
         *("POST", f"{NAMESPACE}/resourcequotas", 422, "is not counted by the local cluster"),
         _quota(hard={"services": "1"}),
@@ -106,6 +116,24 @@ OTHERWISE: Final = {
     "Versions to come": "A watch from a version that is still to come is told 410 at once: the cluster was made anew.",
     "Forgotten versions": "Lists and watches go back 20,000 changes; Kubernetes goes back some minutes.",
     "Protobuf of custom kinds": "It is refused with 415; Kubernetes 1.37.2 fails over it without an answer.",
+    "Instants": "They are kept as they were written; Kubernetes writes them in UTC, and a Time in whole seconds.",
+    "Numbers": "A whole number of a custom kind that is written 2.0 stays so; Kubernetes writes 2.",
+    "Quantities": "`1e-1` and `1.Gi` are written `1e-1` and `1Gi`; Kubernetes writes `100e-3` and `1.Gi`.",
+    "Warnings": "Only unknown and doubled fields are warned of, not fractions of a byte or what is deprecated.",
+    "Unknown fields of statuses": "They are kept without a word; Kubernetes drops them and warns.",
+    "Runtime classes": "There are none; a pod that names one or states an overhead is taken. Kubernetes answers 403.",
+    "Volumes": "Those beside emptyDir, hostPath, configMap, secret and claims are neither checked nor completed.",
+    "Rarer fields of pods": (
+        "`dnsConfig`, `hostAliases`, `imagePullSecrets`, `schedulingGroup`, `restartPolicyRules`, `volumeDevices`,"
+        " `fileKeyRef`, `stopSignal`, `matchFields`, capabilities, SELinux, seccomp, AppArmor and `windowsOptions`"
+        " are kept and not checked; behind a gate, affinity can not change."
+    ),
+    "Behaviour of scalers": "It is kept as it was written: neither checked nor completed.",
+    "DaemonSets": "They are not counted in an annotation (`deprecated.daemonset.template.generation`).",
+    "Options out of range": (
+        "`watch=maybe` means false, and true in Kubernetes; a resource version past 64 bits is told 504, and 400 there."
+    ),
+    "Order of refusals": "A replacement of wrong types of what is not there is told 404; Kubernetes says 400.",
     "Schemas": "OpenAPI v3 holds what kubectl needs to leave validation to the server, not what `explain` shows.",
 }
 """What differs without a refusal: why, or what is to be seen."""

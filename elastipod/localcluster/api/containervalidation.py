@@ -17,6 +17,7 @@ from elastipod.localcluster.api.failures import (
 )
 from elastipod.localcluster.api.naming import why_no_label, why_no_port_name, why_no_qualified_name
 from elastipod.localcluster.api.podspec import is_sidecar, nano
+from elastipod.localcluster.api.volumes import container_rights_problems
 
 Json = dict[str, Any]
 
@@ -31,6 +32,9 @@ _ENV_NAME: Final = re.compile(r"[ -<>-~]+", re.ASCII)
 _ENV_FIELD: Final = re.compile(
     r"metadata\.(name|namespace|uid)|metadata\.(labels|annotations)\['[^']+'\]|spec\.(nodeName|serviceAccountName)"
     r"|status\.(hostIP|hostIPs|podIP|podIPs)"
+)
+_TOLD: Final = tuple(
+    f"{part}.{key}" for part in ("limits", "requests") for key in ("cpu", "ephemeral-storage", "memory")
 )
 _PORT_RANGE: Final = "must be between 1 and 65535, inclusive"
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
@@ -54,8 +58,21 @@ def container_problems(container: Json, field: str, spec: Json, path: str) -> It
     yield from _port_problems(container, path)
     yield from _mount_problems(container, spec, path)
     yield from _probe_problems(container, field, path)
+    yield from _sleep_problems(container, spec, path)
     yield from _resize_policy_problems(container, field, spec, path)
+    if container.get("restartPolicyRules") and not container.get("restartPolicy"):
+        yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    yield from container_rights_problems(container.get("securityContext") or {}, f"{path}.securityContext")
     yield from resource_problems(container.get("resources") or {}, f"{path}.resources")
+    for place, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
+        yield from claim_problems(claim, spec, f"{path}.resources.claims[{place}]")
+
+
+def claim_problems(claim: Json, spec: Json, path: str) -> Iterator[Problem]:
+    """A claim is one of the pod's."""
+    if claim.get("name") not in [one.get("name") for one in spec.get("resourceClaims") or ()]:
+        detail = "must be one of the names in pod.spec.resourceClaims"
+        yield Problem(path, "FieldValueNotFound", detail, claim.get("name"))
 
 
 def _choice(json: Json, field: str, choices: tuple[str, ...], path: str) -> Iterator[Problem]:
@@ -84,6 +101,16 @@ def _environment_problems(container: Json, path: str) -> Iterator[Problem]:
             )
         elif (field := (source.get("fieldRef") or {}).get("fieldPath")) is not None and not _ENV_FIELD.fullmatch(field):
             yield invalid_value(f"{where}.valueFrom.fieldRef.fieldPath", field, "is no field of a pod that can be told")
+        elif (told := source.get("resourceFieldRef")) is not None:
+            yield from _told_resource_problems(told, f"{where}.valueFrom.resourceFieldRef")
+
+
+def _told_resource_problems(told: Json, path: str) -> Iterator[Problem]:
+    resource = told.get("resource") or ""
+    if not resource:
+        yield required(f"{path}.resource")
+    elif resource not in _TOLD and not re.match(r"(limits|requests)\.hugepages-", resource):
+        yield not_supported(f"{path}.resource", resource, _TOLD)
 
 
 def _port_problems(container: Json, path: str) -> Iterator[Problem]:
@@ -141,6 +168,15 @@ def _probe_problems(container: Json, field: str, path: str) -> Iterator[Problem]
                     yield invalid_value(f"{where}.{number}", probe[number], "must be greater than or equal to 0")
             if name != "readinessProbe" and (probe.get("successThreshold") or 0) > 1:
                 yield invalid_value(f"{where}.successThreshold", probe["successThreshold"], "must be 1")
+
+
+def _sleep_problems(container: Json, spec: Json, path: str) -> Iterator[Problem]:
+    grace = spec.get("terminationGracePeriodSeconds") or 0
+    for hook in ("postStart", "preStop"):
+        sleep = ((container.get("lifecycle") or {}).get(hook) or {}).get("sleep")
+        if sleep is not None and not 0 <= (sleep.get("seconds") or 0) <= grace:
+            detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+            yield invalid_value(f"{path}.lifecycle.{hook}.sleep", sleep.get("seconds"), detail)
 
 
 def _handler_problems(handler: Json, kinds: tuple[str, ...], path: str) -> Iterator[Problem]:
@@ -214,6 +250,12 @@ def _amount_problems(key: str, text: Any, path: str) -> Iterator[Problem]:
         yield invalid_value(path, key, why)
     elif "/" not in key and key not in _STANDARD and not key.startswith("hugepages-"):
         yield invalid_value(path, key, "must be a standard resource for containers")
+    elif key.startswith("requests."):
+        yield invalid_value(path, key, "doesn't follow extended resource name standard")
+    elif key.startswith("hugepages-"):
+        page = key.removeprefix("hugepages-")
+        if nano(page) > 0 and nano(text) % nano(page):
+            yield invalid_value(path, text, f"{text} is not positive integer multiple of {key}")
     if "/" in key and nano(text) % _ONE:
         yield invalid_value(path, text, "must be an integer")
 

@@ -100,17 +100,32 @@ def complete_change(kind: Kind, json: Json) -> None:
     if kind.id == "deployments.apps":
         _set_rollout_defaults(spec)
     elif kind.id == "statefulsets.apps":
-        spec.setdefault("podManagementPolicy", "OrderedReady")
-        spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
-        spec.setdefault("revisionHistoryLimit", 10)
-        strategy = spec.setdefault("updateStrategy", {})
-        if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
-            strategy["rollingUpdate"] = {"partition": 0, "maxUnavailable": 1} | (strategy.get("rollingUpdate") or {})
+        _set_stateful_defaults(spec)
+    elif kind.id == "daemonsets.apps":
+        _set_daemon_defaults(spec)
     elif kind.id == "jobs.batch":
         _set_job_defaults(spec)
     template = spec.get("template")
     if isinstance(template, dict) and template.get("spec"):
         set_pod_defaults(template["spec"])
+
+
+def _set_stateful_defaults(spec: Json) -> None:
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
+    spec.setdefault("revisionHistoryLimit", 10)
+    _set_update_strategy(spec, partition=0, maxUnavailable=1)
+
+
+def _set_daemon_defaults(spec: Json) -> None:
+    spec.setdefault("revisionHistoryLimit", 10)
+    _set_update_strategy(spec, maxUnavailable=1, maxSurge=0)
+
+
+def _set_update_strategy(spec: Json, **rolling: int) -> None:
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        strategy["rollingUpdate"] = rolling | (strategy.get("rollingUpdate") or {})
 
 
 def _have_spec(kind: Kind, json: Json) -> None:

@@ -79,6 +79,7 @@ POD: Final = Kind(
     fields=(
         "spec.nodeName",
         "spec.restartPolicy",
+        "spec.hostNetwork",
         "spec.schedulerName",
         "spec.serviceAccountName",
         "status.phase",

@@ -79,9 +79,17 @@ def _range_item_problems(item: Json, kind: str, path: str) -> Iterator[Problem]:
             if nano(low) > nano(high):
                 detail = f"{lower} value {low} is greater than {upper} value {high}"
                 yield invalid_value(f"{path}.{named}[{key}]", parts[named][key], detail)
+    yield from _ratio_problems(parts, f"{path}.maxLimitRequestRatio")
+
+
+def _ratio_problems(parts: Mapping[str, Json], path: str) -> Iterator[Problem]:
     for key, ratio in parts["maxLimitRequestRatio"].items():
         if nano(ratio) < _ONE:
-            yield invalid_value(f"{path}.maxLimitRequestRatio[{key}]", ratio, f"ratio {ratio} is less than 1")
+            yield invalid_value(f"{path}[{key}]", ratio, f"ratio {ratio} is less than 1")
+        least, most = nano(parts["min"].get(key, 0)), nano(parts["max"].get(key, 0))
+        if least and most and nano(ratio) * least > most * _ONE:
+            detail = f"ratio {ratio} is greater than max/min = {most / least:f}"
+            yield invalid_value(f"{path}[{key}]", ratio, detail)
 
 
 def _quota_problems(json: Json) -> Iterator[Problem]:
@@ -121,13 +129,18 @@ def _config_map_problems(json: Json) -> Iterator[Problem]:
                 yield invalid_value(
                     f"{part}[{key}]", key, "a valid config key consists of letters, digits, '-', '_' or '.'"
                 )
+    for key in (json.get("data") or {}).keys() & (json.get("binaryData") or {}).keys():
+        yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
     if total > _MOST_MAP_BYTES:
         yield too_long("[]", _MOST_MAP_BYTES)
 
 
 def _priority_class_problems(json: Json) -> Iterator[Problem]:
     name, value = json["metadata"]["name"], json.get("value") or 0
-    if value > 1_000_000_000 and not name.startswith("system-"):
+    if name.startswith("system-") and name not in ("system-node-critical", "system-cluster-critical"):
+        detail = "priority class names with 'system-' prefix are reserved for system use only"
+        yield forbidden_field("metadata.name", detail)
+    elif value > 1_000_000_000 and not name.startswith("system-"):
         yield forbidden_field("value", "maximum allowed value of a user defined priority is 1000000000")
     policy = json.get("preemptionPolicy")
     if policy not in (None, "Never", "PreemptLowerPriority"):

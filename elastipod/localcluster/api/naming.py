@@ -137,7 +137,13 @@ def _owner_problems(owners: Any) -> Iterator[Problem]:
     for place, owner in enumerate(owners):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                yield invalid_value(f"metadata.ownerReferences[{place}].{field}", "", f"{field} must not be empty")
+                where = f"metadata.ownerReferences[{place}].{field}"
+                is_uid = field == "uid"
+                yield (
+                    required(where, "must not be empty")
+                    if is_uid
+                    else invalid_value(where, "", f"{field} must not be empty")
+                )
     controllers = [one.get("name", "") for one in owners if one.get("controller")]
     if len(controllers) > 1:
         detail = f"Only one reference can have Controller set to true. It is in those for {' and '.join(controllers)}"

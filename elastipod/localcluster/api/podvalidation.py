@@ -7,7 +7,7 @@ those of a resize resize.py's.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from elastipod.localcluster.api.containervalidation import container_problems, pod_level_problems
+from elastipod.localcluster.api.containervalidation import claim_problems, container_problems, pod_level_problems
 from elastipod.localcluster.api.failures import (
     Problem,
     duplicate,
@@ -22,7 +22,9 @@ from elastipod.localcluster.api.naming import (
     why_no_qualified_name,
     why_no_subdomain,
 )
+from elastipod.localcluster.api.placement import placement_problems
 from elastipod.localcluster.api.podspec import pod_amounts
+from elastipod.localcluster.api.volumes import rights_problems, volume_problems
 
 Json = dict[str, Any]
 
@@ -32,7 +34,6 @@ _POD_UPDATE: Final = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
 
 def pod_spec_problems(spec: Json, path: str) -> list[Problem]:
@@ -77,45 +78,28 @@ def _own_problems(spec: Json, path: str) -> Iterator[Problem]:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid_value(f"{path}.shareProcessNamespace", True, detail)
     yield from label_problems(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    yield from _gate_problems(spec, path)
+    yield from placement_problems(spec, path)
+    yield from volume_problems(spec, path)
+    yield from rights_problems(spec, path)
+    for place, claim in enumerate((spec.get("resources") or {}).get("claims") or ()):
+        yield forbidden_field(f"{path}.resources.claims", "claims may not be set for Resources at pod-level")
+        yield from claim_problems(claim, spec, f"{path}.resources.claims[{place}]")
+
+
+def _gate_problems(spec: Json, path: str) -> Iterator[Problem]:
+    for place, gate in enumerate(spec.get("readinessGates") or ()):
+        if why := why_no_qualified_name(gate.get("conditionType") or ""):
+            yield invalid_value(f"{path}.readinessGates[{place}].conditionType", gate.get("conditionType", ""), why)
+    gates: list[str] = []
     for place, gate in enumerate(spec.get("schedulingGates") or ()):
+        if gate.get("name") in gates:
+            yield duplicate(f"{path}.schedulingGates[{place}]", gate["name"])
+        gates.append(gate.get("name", ""))
         if why := why_no_qualified_name(gate.get("name", "")):
             yield invalid_value(f"{path}.schedulingGates[{place}]", gate.get("name", ""), why)
     if spec.get("schedulingGates") and spec.get("nodeName"):
         yield forbidden_field(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
-    yield from _toleration_problems(spec, path)
-    yield from _volume_problems(spec, path)
-
-
-def _toleration_problems(spec: Json, path: str) -> Iterator[Problem]:
-    for place, one in enumerate(spec.get("tolerations") or ()):
-        where, operator, effect = f"{path}.tolerations[{place}]", one.get("operator") or "Equal", one.get("effect")
-        if operator not in ("Equal", "Exists"):
-            yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
-        elif operator == "Equal" and not one.get("key"):
-            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            yield invalid_value(f"{where}.operator", one.get("operator", ""), detail)
-        elif operator == "Exists" and one.get("value"):
-            yield invalid_value(f"{where}.operator", one["value"], "value must be empty when `operator` is 'Exists'")
-        if effect and effect not in _EFFECTS:
-            yield not_supported(f"{where}.effect", effect, _EFFECTS)
-        elif one.get("tolerationSeconds") is not None and effect != "NoExecute":
-            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            yield invalid_value(f"{where}.effect", effect or "", detail)
-
-
-def _volume_problems(spec: Json, path: str) -> Iterator[Problem]:
-    names: set[str] = set()
-    for place, volume in enumerate(spec.get("volumes") or ()):
-        where, name = f"{path}.volumes[{place}]", volume.get("name")
-        if not name:
-            yield required(f"{where}.name")
-        elif why := why_no_label(name):
-            yield invalid_value(f"{where}.name", name, why)
-        elif name in names:
-            yield duplicate(f"{where}.name", name)
-        names.add(name or "")
-        for more in [key for key, value in volume.items() if key != "name" and value is not None][1:]:
-            yield forbidden_field(f"{where}.{more}", "may not specify more than 1 volume type")
 
 
 def _host_port_problems(container: Json, taken: set[tuple[Any, ...]], path: str) -> Iterator[Problem]:

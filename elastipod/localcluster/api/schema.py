@@ -4,6 +4,8 @@ Owns types, required and unknown fields, enumerations and quantities, each told 
 are in schemas.py, how instants look in instants.py; rules between fields are validation.py's.
 """
 
+import base64
+import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,7 +32,7 @@ _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "quantity": (str, int, float),
     "int-or-string": (int, str),
     "integer,string": (str, int, float),
-    **dict.fromkeys(WHY_NO, (str,)),
+    **dict.fromkeys((*WHY_NO, "bytes"), (str,)),
 }
 
 
@@ -68,6 +70,8 @@ INT_OR_STRING: Final = Shape("int-or-string")
 TIME: Final = Shape("time")
 MICRO_TIME: Final = Shape("micro-time")
 DATE_TIME: Final = Shape("date-time")
+BYTES: Final = Shape("bytes")
+"""As base64."""
 CUSTOM_QUANTITY: Final = Shape("integer,string", is_amount=True)
 """A quantity of a kind that has a definition: no number with a fraction, while built-in kinds take one."""
 
@@ -197,6 +201,11 @@ def _check_object(shape: Shape, value: Json, path: str, found: Findings) -> None
 def _check_scalar(shape: Shape, value: Any, path: str, found: Findings) -> None:
     if (shape.type == "quantity" or shape.is_amount) and not _is_quantity(value):
         found.types.append(invalid_value(path, _short(value), _QUANTITY))
+    elif shape.type == "bytes":
+        try:
+            base64.b64decode("".join(value.split("\n")), validate=True)
+        except (binascii.Error, ValueError):
+            found.types.append(invalid_value(path, _short(value), "illegal base64 data"))
     elif shape.type in WHY_NO:
         if why := WHY_NO[shape.type](value):
             kind = "FieldValueTypeInvalid" if shape.type == "date-time" else "FieldValueInvalid"

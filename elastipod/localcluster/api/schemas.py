@@ -13,6 +13,7 @@ from elastipod.api import ElasticNode, ElasticPolicy
 from elastipod.localcluster.api.schema import (
     ANY,
     BOOLEAN,
+    BYTES,
     CUSTOM_QUANTITY,
     DATE_TIME,
     INT32,
@@ -66,7 +67,7 @@ SELECTOR: Final = obj(
     matchLabels=STRING_MAP,
     matchExpressions=array(obj(key=STRING, operator=STRING, values=STRINGS)),
 )
-RESOURCES: Final = obj(requests=AMOUNTS, limits=AMOUNTS, claims=OBJECTS)
+RESOURCES: Final = obj(requests=AMOUNTS, limits=AMOUNTS, claims=array(partly(name=STRING)))
 _HANDLER: Final = {
     "exec": obj(command=STRINGS),
     "grpc": obj(port=INT32, service=STRING),
@@ -90,7 +91,10 @@ _ENV_SOURCE: Final = obj(
     resourceFieldRef=obj(containerName=STRING, resource=STRING, divisor=QUANTITY),
 )
 CONTAINER: Final = obj(
-    **_each(ANY, "restartPolicyRules securityContext volumeDevices"),
+    **_each(OBJECTS, "restartPolicyRules volumeDevices"),
+    securityContext=partly(
+        **_each(BOOLEAN, "privileged allowPrivilegeEscalation"), **_each(INTEGER, "runAsUser runAsGroup")
+    ),
     **_each(STRING, "name image imagePullPolicy workingDir terminationMessagePath terminationMessagePolicy"),
     **_each(BOOLEAN, "stdin stdinOnce tty"),
     **_each(_PROBE, "livenessProbe readinessProbe startupProbe"),
@@ -126,11 +130,38 @@ _VOLUME: Final = obj(
     persistentVolumeClaim=obj(claimName=STRING, readOnly=BOOLEAN),
     secret=obj(defaultMode=INT32, items=OBJECTS, optional=BOOLEAN, secretName=STRING),
 )
+_NOW: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_RATHER: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_NODES: Final = partly(
+    matchExpressions=array(obj(**_each(STRING, "key operator"), values=STRINGS)), matchFields=OBJECTS
+)
+_PODS: Final = partly(**_each(SELECTOR, "labelSelector namespaceSelector"), topologyKey=STRING)
 POD_SPEC: Final = obj(
     **_each(
         ANY,
-        "affinity dnsConfig ephemeralContainers hostAliases imagePullSecrets readinessGates resourceClaims"
-        " schedulingGroup securityContext topologySpreadConstraints workloadRef",
+        "dnsConfig hostAliases imagePullSecrets schedulingGroup",
+    ),
+    affinity=obj(
+        nodeAffinity=obj(
+            **{_NOW: obj(nodeSelectorTerms=array(_NODES)), _RATHER: array(partly(weight=INT32, preference=_NODES))}
+        ),
+        **_each(
+            obj(**{_NOW: array(_PODS), _RATHER: array(partly(weight=INT32, podAffinityTerm=_PODS))}),
+            "podAffinity podAntiAffinity",
+        ),
+    ),
+    ephemeralContainers=OBJECTS,
+    readinessGates=array(partly(conditionType=STRING)),
+    resourceClaims=array(partly(name=STRING)),
+    securityContext=partly(
+        **_each(INTEGER, "runAsUser runAsGroup fsGroup"), sysctls=array(partly(**_each(STRING, "name value")))
+    ),
+    topologySpreadConstraints=array(
+        partly(
+            **_each(INT32, "maxSkew minDomains"),
+            **_each(STRING, "topologyKey whenUnsatisfiable"),
+            labelSelector=SELECTOR,
+        )
     ),
     **_each(
         STRING,
@@ -214,7 +245,19 @@ _REPLICATED: Final = {
     "template": TEMPLATE,
 }
 
+_ROLLOUT: Final = obj(type=STRING, rollingUpdate=obj(maxSurge=INT_OR_STRING, maxUnavailable=INT_OR_STRING))
 _REFERENCE: Final = obj(**_each(STRING, "apiVersion fieldPath kind name namespace resourceVersion uid"))
+
+_TARGET: Final = obj(type=STRING, **_each(QUANTITY, "value averageValue"), averageUtilization=INT32)
+_NAMED: Final = obj(name=STRING, selector=SELECTOR)
+_METRIC: Final = obj(
+    type=STRING,
+    resource=obj(name=STRING, target=_TARGET),
+    containerResource=obj(name=STRING, container=STRING, target=_TARGET),
+    pods=obj(metric=_NAMED, target=_TARGET),
+    object=obj(metric=_NAMED, target=_TARGET, describedObject=obj(**_each(STRING, "apiVersion kind name"))),
+    external=obj(metric=_NAMED, target=_TARGET),
+)
 
 BUILT_IN: Final[dict[str, Shape]] = {
     "namespaces": obj(spec=OBJECT),
@@ -238,7 +281,7 @@ BUILT_IN: Final[dict[str, Shape]] = {
             initContainerStatuses=_CONTAINER_STATUSES,
         ),
     ),
-    "configmaps": obj(data=STRING_MAP, binaryData=STRING_MAP, immutable=BOOLEAN),
+    "configmaps": obj(data=STRING_MAP, binaryData=mapping(BYTES), immutable=BOOLEAN),
     "limitranges": obj(spec=obj(limits=array(_RANGE))),
     "resourcequotas": obj("spec", spec=obj(hard=AMOUNTS, scopes=STRINGS, scopeSelector=OBJECT)),
     "priorityclasses.scheduling.k8s.io": obj(
@@ -267,17 +310,17 @@ BUILT_IN: Final[dict[str, Shape]] = {
             paused=BOOLEAN,
             progressDeadlineSeconds=at_least(0),
             revisionHistoryLimit=at_least(0),
-            strategy=obj(
-                type=STRING,
-                rollingUpdate=obj(maxSurge=INT_OR_STRING, maxUnavailable=INT_OR_STRING),
-            ),
+            strategy=_ROLLOUT,
         ),
     ),
     "replicasets.apps": obj(spec=obj(**_REPLICATED)),
     "statefulsets.apps": obj(
         spec=obj(
             **_REPLICATED,
-            **_each(ANY, "ordinals persistentVolumeClaimRetentionPolicy updateStrategy volumeClaimTemplates"),
+            **_each(OBJECTS, "volumeClaimTemplates"),
+            ordinals=obj(start=INT32),
+            persistentVolumeClaimRetentionPolicy=obj(whenDeleted=STRING, whenScaled=STRING),
+            updateStrategy=obj(type=STRING, rollingUpdate=obj(partition=INT32, maxUnavailable=INT_OR_STRING)),
             podManagementPolicy=STRING,
             revisionHistoryLimit=at_least(0),
             serviceName=STRING,
@@ -285,7 +328,7 @@ BUILT_IN: Final[dict[str, Shape]] = {
     ),
     "daemonsets.apps": obj(
         spec=obj(
-            **_each(ANY, "updateStrategy"),
+            updateStrategy=_ROLLOUT,
             minReadySeconds=at_least(0),
             revisionHistoryLimit=at_least(0),
             selector=SELECTOR,
@@ -306,7 +349,7 @@ BUILT_IN: Final[dict[str, Shape]] = {
         spec=obj(
             behavior=OBJECT,
             maxReplicas=INT32,
-            metrics=OBJECTS,
+            metrics=array(_METRIC),
             minReplicas=INT32,
             scaleTargetRef=obj(**_each(STRING, "apiVersion kind name")),
         )

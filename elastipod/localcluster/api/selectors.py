@@ -148,5 +148,5 @@ def _field(json: Mapping[str, Any], path: tuple[str, ...]) -> str:
     if isinstance(found, bool):
         return "true" if found else "false"
     if found is None:
-        return "false" if path == ("spec", "unschedulable") else ""
+        return "false" if path in (("spec", "unschedulable"), ("spec", "hostNetwork")) else ""
     return str(found)

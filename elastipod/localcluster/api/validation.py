@@ -28,6 +28,8 @@ def problems_of_new(kind: Kind, json: Json, shape_problems: list[Problem]) -> li
     """Everything wrong with a new object; `shape_problems` were found before."""
     problems = [*shape_problems, *metadata_problems(kind, json["metadata"])]
     if kind is POD:
+        if json["spec"].get("ephemeralContainers"):
+            problems.append(forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
         return problems + pod_spec_problems(json["spec"], "spec")
     return problems + _problems_of_spec(kind, json, shape_problems)
 

@@ -15,17 +15,15 @@ from elastipod.localcluster.api.failures import (
     not_supported,
     required,
 )
-from elastipod.localcluster.api.naming import selector_problems
+from elastipod.localcluster.api.naming import selector_problems, why_no_label, why_no_subdomain
 from elastipod.localcluster.api.podvalidation import pod_spec_problems
+from elastipod.localcluster.api.scalervalidation import scaler_problems
+from elastipod.localcluster.api.schedules import why_no_schedule, why_no_time_zone
 from elastipod.localcluster.api.selectors import selector_of
 
 Json = dict[str, Any]
 
 _RESTARTS: Final = {"jobs.batch": ("OnFailure", "Never")}
-_CRON: Final = re.compile(
-    r"(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every \S+|[-0-9A-Za-z*/,?]+( +[-0-9A-Za-z*/,?]+){4})"
-)
-_CRON_MOST: Final = (59, 23, 31, 12, 7)
 _SELECTOR_FIRST: Final = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
 """Kinds that say of a wrong selector that it is none, too."""
 _NO_MATCH: Final = "`selector` does not match template `labels`"
@@ -109,6 +107,53 @@ def _stateful_set_problems(spec: Json, _: Json) -> Iterator[Problem]:
     if spec.get("podManagementPolicy") not in (None, "OrderedReady", "Parallel"):
         detail = "must be 'OrderedReady' or 'Parallel'"
         yield invalid_value("spec.podManagementPolicy", spec["podManagementPolicy"], detail)
+    name = spec.get("serviceName")
+    if name and (why := why_no_label(name)):
+        yield invalid_value("spec.serviceName", name, why)
+    if ((spec.get("ordinals") or {}).get("start") or 0) < 0:
+        yield invalid_value("spec.ordinals.start", spec["ordinals"]["start"], _NOT_NEGATIVE)
+    kept = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for field in ("whenDeleted", "whenScaled"):
+        if kept.get(field) not in (None, "Retain", "Delete"):
+            path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            yield not_supported(path, kept[field], ["Retain", "Delete"])
+    if spec.get("volumeClaimTemplates"):
+        yield forbidden_field("spec.volumeClaimTemplates", "claims are not served by the local cluster")
+    yield from _set_strategy_problems(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+
+
+def _set_strategy_problems(strategy: Json, path: str) -> Iterator[Problem]:
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    if kind not in ("OnDelete", "RollingUpdate"):
+        yield invalid_value(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")
+    elif rolling is not None and kind == "OnDelete":
+        yield invalid_value(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'")
+    elif rolling is not None:
+        if (rolling.get("partition") or 0) < 0:
+            yield invalid_value(f"{path}.rollingUpdate.partition", rolling["partition"], _NOT_NEGATIVE)
+        away = rolling.get("maxUnavailable")
+        yield from share_problems(away, f"{path}.rollingUpdate.maxUnavailable", most_percent=100)
+        if away in (0, "0%"):
+            yield invalid_value(f"{path}.rollingUpdate.maxUnavailable", away, "cannot be 0")
+
+
+def _daemon_set_problems(spec: Json, _: Json) -> Iterator[Problem]:
+    strategy = spec.get("updateStrategy") or {}
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate") or {}
+    if kind not in ("OnDelete", "RollingUpdate"):
+        yield not_supported("spec.updateStrategy", strategy, ["RollingUpdate", "OnDelete"])
+    if kind != "RollingUpdate":
+        return
+    path = "spec.updateStrategy.rollingUpdate"
+    for field in ("maxUnavailable", "maxSurge"):
+        yield from share_problems(rolling.get(field), f"{path}.{field}", most_percent=100)
+    away, more = (rolling.get(field) in (0, "0%") for field in ("maxUnavailable", "maxSurge"))
+    if away and more:
+        yield required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+    elif not away and not more:
+        yield invalid_value(
+            f"{path}.maxSurge", rolling.get("maxSurge"), "may not be set when maxUnavailable is non-zero"
+        )
 
 
 def _job_problems(spec: Json, json: Json) -> Iterator[Problem]:
@@ -119,6 +164,20 @@ def _job_problems(spec: Json, json: Json) -> Iterator[Problem]:
         )
     elif mode not in (None, "NonIndexed"):
         yield not_supported("spec.completionMode", mode, ["Indexed", "NonIndexed"])
+    if spec.get("podFailurePolicy") is not None:
+        yield forbidden_field("spec.podFailurePolicy", "failure policies are not served by the local cluster")
+    for field in ("successPolicy", "backoffLimitPerIndex", "maxFailedIndexes"):
+        if spec.get(field) is not None:
+            yield invalid_value(f"spec.{field}", spec[field], "requires indexed completion mode")
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    if spec.get("podReplacementPolicy") not in (None, "Failed", "TerminatingOrFailed"):
+        policies = ["Failed", "TerminatingOrFailed"]
+        yield not_supported("spec.podReplacementPolicy", spec["podReplacementPolicy"], policies)
+    manager = spec.get("managedBy")
+    if manager is not None and (not manager.partition("/")[2] or why_no_subdomain(manager.partition("/")[0])):
+        detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        yield invalid_value("spec.managedBy", manager, detail)
     selector = spec.get("selector") or {}
     uid = json["metadata"].get("uid")
     if not spec.get("manualSelector") and (selector.get("matchLabels") or {}) != {_CONTROLLER: uid}:
@@ -132,8 +191,11 @@ def _cron_job_problems(spec: Json, _: Json) -> Iterator[Problem]:
     schedule = spec.get("schedule")
     if not schedule:
         yield required("spec.schedule")
-    elif not _CRON.fullmatch(schedule) or not _is_in_range(schedule):
-        yield invalid_value("spec.schedule", schedule, "expected exactly 5 fields: minute hour day month weekday")
+    elif why := why_no_schedule(schedule):
+        yield invalid_value("spec.schedule", schedule, why)
+    zone = spec.get("timeZone")
+    if zone is not None and (why := why_no_time_zone(zone)):
+        yield invalid_value("spec.timeZone", zone, why)
     if spec.get("concurrencyPolicy") not in (None, "Allow", "Forbid", "Replace"):
         yield not_supported("spec.concurrencyPolicy", spec["concurrencyPolicy"], ["Allow", "Forbid", "Replace"])
     template = (spec.get("jobTemplate") or {}).get("spec") or {}
@@ -141,29 +203,6 @@ def _cron_job_problems(spec: Json, _: Json) -> Iterator[Problem]:
     yield from _template_problems("jobs.batch", {"template": template.get("template")}, path)
     if template.get("selector") or template.get("manualSelector"):
         yield invalid_value(f"{path}.selector", template.get("selector"), "`selector` will be auto-generated")
-
-
-def _is_in_range(schedule: str) -> bool:
-    if schedule.startswith("@"):
-        return True
-    parts = zip(schedule.split(), _CRON_MOST, strict=True)
-    return all(int(number) <= most for part, most in parts for number in re.findall(r"(?<!/)\b[0-9]+", part))
-
-
-def _scaler_problems(spec: Json, _: Json) -> Iterator[Problem]:
-    target = spec.get("scaleTargetRef") or {}
-    yield from (required(f"spec.scaleTargetRef.{field}") for field in ("kind", "name") if not target.get(field))
-    if not target.get("apiVersion"):
-        yield invalid_value("spec.scaleTargetRef.apiVersion", "", "must specify API version")
-    least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
-    if least < 1:
-        yield invalid_value("spec.minReplicas", least, "must be greater than or equal to 1")
-    if most == 0:
-        yield required("spec.maxReplicas")
-    elif most < 0:
-        yield invalid_value("spec.maxReplicas", most, "must be greater than 0")
-    if most < least:
-        yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
 
 
 def _service_problems(spec: Json, _: Json) -> Iterator[Problem]:
@@ -191,9 +230,10 @@ def _lease_problems(spec: Json, _: Json) -> Iterator[Problem]:
 _RULES: Final[Mapping[str, Callable[[Json, Json], Iterator[Problem]]]] = {
     "deployments.apps": _deployment_problems,
     "statefulsets.apps": _stateful_set_problems,
+    "daemonsets.apps": _daemon_set_problems,
     "jobs.batch": _job_problems,
     "cronjobs.batch": _cron_job_problems,
-    "horizontalpodautoscalers.autoscaling": _scaler_problems,
+    "horizontalpodautoscalers.autoscaling": lambda spec, _: scaler_problems(spec),
     "services": _service_problems,
     "leases.coordination.k8s.io": _lease_problems,
 }

@@ -173,6 +173,9 @@ class Writing:
                 raise bad_request(
                     f"the object provided is unrecognized (must be of type {resource.kind}): its {field} is missing"
                 )
+            if stated and stated != wanted and field == "kind" and kind.is_custom:
+                problem = invalid_value("kind", stated, f"must be {wanted}")
+                raise invalid(str(stated), resource.group, (json.get("metadata") or {}).get("name", ""), [problem])
             if stated and stated != wanted:
                 raise bad_request(f"the {field} in the body ({stated}) does not match the one of the path ({wanted})")
         meta = json.get("metadata") or {}
