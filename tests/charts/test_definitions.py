@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
+from elastipod.localcluster.api.customschemas import CUSTOM
 from elastipod.localcluster.api.schema import Shape
-from elastipod.localcluster.api.schemas import CUSTOM
 from tests.charts.pages import CHART
 from tests.charts.rendering import needs_helm, render
 from tests.kubernetes.apiserver import ApiServer

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from elastipod.localcluster.api.customschemas import CUSTOM
 from elastipod.localcluster.api.kinds import kind_named
 from elastipod.localcluster.api.schema import Shape
-from elastipod.localcluster.api.schemas import CUSTOM
 from tests.localcluster.served import AUTOSCALERS, Served
 
 Json = dict[str, Any]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastipod import api
+from elastipod.localcluster.api.customschemas import CUSTOM
 from elastipod.localcluster.api.podspec import canonical_quantity, nano
 from elastipod.localcluster.api.schema import Shape
-from elastipod.localcluster.api.schemas import CUSTOM
 from tests.build import deployment_json, job_json, pod_json, running_status
 from tests.localcluster.served import AUTOSCALERS, DEPLOYMENTS, MERGE, PODS, Served
 

@@ -2,7 +2,7 @@
 
 A rule that reads a number takes no float, not even 2.0.
 
-Owns nothing of shape; schemas.py has the fields, their types and choices.
+Owns nothing of shape; customschemas.py has the fields, their types and choices.
 """
 
 from collections.abc import Iterator, Mapping

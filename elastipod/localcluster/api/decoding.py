@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from elastipod.localcluster.api.customschemas import CUSTOM
 from elastipod.localcluster.api.failures import (
     ApiFailure,
     Problem,
@@ -25,7 +26,8 @@ from elastipod.localcluster.api.failures import (
 from elastipod.localcluster.api.kinds import Kind
 from elastipod.localcluster.api.patches import without_nulls
 from elastipod.localcluster.api.schema import INTEGER, STRING, Findings, Shape, check
-from elastipod.localcluster.api.schemas import BUILT_IN, CUSTOM, METADATA, STATUS
+from elastipod.localcluster.api.schemas import BUILT_IN
+from elastipod.localcluster.api.shapes import METADATA, STATUS
 
 Json = dict[str, Any]
 

@@ -7,7 +7,8 @@ those of a resize resize.py's.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from elastipod.localcluster.api.containervalidation import claim_problems, container_problems, pod_level_problems
+from elastipod.localcluster.api.amounts import claim_problems, pod_level_problems
+from elastipod.localcluster.api.containervalidation import container_problems
 from elastipod.localcluster.api.failures import (
     Problem,
     duplicate,

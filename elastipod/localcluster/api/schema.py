@@ -1,7 +1,8 @@
 """A small language for the shape of JSON objects, and the check of a value against it.
 
 Owns types, required and unknown fields, enumerations and quantities, each told by its path. The shapes themselves
-are in schemas.py, how instants look in instants.py; rules between fields are validation.py's.
+are in shapes.py, podschemas.py, schemas.py and customschemas.py, how instants look in instants.py; rules between
+fields are validation.py's.
 """
 
 import base64
