@@ -119,16 +119,25 @@ OTHERWISE: Final = {
     "Instants": "They are kept as they were written; Kubernetes writes them in UTC, and a Time in whole seconds.",
     "Numbers": "A whole number of a custom kind that is written 2.0 stays so; Kubernetes writes 2.",
     "Quantities": "`1e-1` and `1.Gi` are written `1e-1` and `1Gi`; Kubernetes writes `100e-3` and `1.Gi`.",
-    "Warnings": "Only unknown and doubled fields are warned of, not fractions of a byte or what is deprecated.",
+    "Warnings": "Only unknown and doubled fields are warned of, not values that are odd or deprecated.",
     "Unknown fields of statuses": "They are kept without a word; Kubernetes drops them and warns.",
     "Runtime classes": "There are none; a pod that names one or states an overhead is taken. Kubernetes answers 403.",
-    "Volumes": "Those beside emptyDir, hostPath, configMap, secret and claims are neither checked nor completed.",
-    "Rarer fields of pods": (
-        "`dnsConfig`, `hostAliases`, `imagePullSecrets`, `schedulingGroup`, `restartPolicyRules`, `volumeDevices`,"
-        " `fileKeyRef`, `stopSignal`, `matchFields`, capabilities, SELinux, seccomp, AppArmor and `windowsOptions`"
-        " are kept and not checked; behind a gate, affinity can not change."
+    "Volumes": (
+        "Of emptyDir, hostPath, configMap, secret and claims name, path and size are checked; modes, items and other"
+        " sorts are neither checked nor completed, nor are `subPath` and `mountPropagation`."
     ),
-    "Behaviour of scalers": "It is kept as it was written: neither checked nor completed.",
+    "Rarer fields of pods": (
+        "`resourceFieldRef.divisor`, keys and names of `env` and `envFrom`, `httpHeaders`, an empty `path`,"
+        " `resourceClaims`, `supplementalGroups`, `fsGroupChangePolicy`, `procMount`, `matchLabelKeys`,"
+        " `nodeTaintsPolicy`, `namespaces`, what Windows forbids beside users, groups and sysctls, `dnsConfig`,"
+        " `hostAliases`, `imagePullSecrets`, `schedulingGroup`, `restartPolicyRules`, `volumeDevices`, `fileKeyRef`,"
+        " `stopSignal`, `matchFields`, capabilities, SELinux, seccomp, AppArmor and `windowsOptions` are kept and not"
+        " checked; behind a gate, affinity can not change."
+    ),
+    "Scalers and CronJobs": (
+        "`behavior` is kept as it was written, neither checked nor completed, as are the selectors of metrics, names"
+        " in `scaleTargetRef` and, of a CronJob's template, what only Jobs have."
+    ),
     "DaemonSets": "They are not counted in an annotation (`deprecated.daemonset.template.generation`).",
     "Options out of range": (
         "`watch=maybe` means false, and true in Kubernetes; a resource version past 64 bits is told 504, and 400 there."

@@ -62,6 +62,22 @@ REFUSED: dict[str, tuple[Json, Causes]] = {
         {"affinity": {"podAffinity": {NOW: [{"topologyKey": "a", "labelSelector": {"matchLabels": {"a b": "c"}}}]}}},
         {(f"{NEAR}.labelSelector.matchLabels", INVALID)},
     ),
+    "same spread": (
+        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "DoNotSchedule"}] * 2},
+        {(f"{SPREAD}.{{topologyKey, whenUnsatisfiable}}", DUPLICATE)},
+    ),
+    "bad value": (
+        nodes(key="a", operator="In", values=["b c"]),
+        {(f"{TERM}[0].matchExpressions[0].values[0]", INVALID)},
+    ),
+    "port of gRPC": (
+        {"containers": one(livenessProbe={"grpc": {"port": 0}})},
+        {(f"{C0}.livenessProbe.grpc.port", INVALID)},
+    ),
+    "grace of a probe": (
+        {"containers": one(readinessProbe={"exec": {"command": ["a"]}, "terminationGracePeriodSeconds": 5})},
+        {(f"{C0}.readinessProbe.terminationGracePeriodSeconds", INVALID)},
+    ),
     "readiness gate": (
         {"readinessGates": [{"conditionType": "a b"}]},
         {("spec.readinessGates[0].conditionType", INVALID)},

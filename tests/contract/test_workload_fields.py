@@ -75,6 +75,11 @@ REFUSED: dict[str, tuple[kube.ResourceType, Json, Causes]] = {
         SELECTED | rolling(maxUnavailable=0, maxSurge=0),
         {("spec.updateStrategy.rollingUpdate.maxUnavailable", REQUIRED)},
     ),
+    "daemons without a selector": (
+        kube.DAEMON_SETS,
+        {"template": template_json(LABELS)},
+        {("spec.template.metadata.labels", INVALID)},
+    ),
     "no selector": (
         kube.JOBS,
         ONCE | {"manualSelector": True},

@@ -57,7 +57,7 @@ def _amount_problems(key: str, text: Any, path: str) -> Iterator[Problem]:
         yield invalid_value(path, key, "doesn't follow extended resource name standard")
     elif key.startswith("hugepages-"):
         page = key.removeprefix("hugepages-")
-        if nano(page) > 0 and nano(text) % nano(page):
+        if nano(text) and (nano(page) <= 0 or nano(text) % nano(page)):
             yield invalid_value(path, text, f"{text} is not positive integer multiple of {key}")
     if "/" in key and nano(text) % _ONE:
         yield invalid_value(path, text, "must be an integer")

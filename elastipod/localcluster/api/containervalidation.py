@@ -159,6 +159,10 @@ def _probe_problems(container: Json, field: str, path: str) -> Iterator[Problem]
             for number in _PROBE_NUMBERS:
                 if (probe.get(number) or 0) < 0:
                     yield invalid_value(f"{where}.{number}", probe[number], "must be greater than or equal to 0")
+            grace = probe.get("terminationGracePeriodSeconds")
+            if grace is not None and (name == "readinessProbe" or grace <= 0):
+                why = "must not be set for readinessProbes" if name == "readinessProbe" else "must be greater than 0"
+                yield invalid_value(f"{where}.terminationGracePeriodSeconds", grace, why)
             if name != "readinessProbe" and (probe.get("successThreshold") or 0) > 1:
                 yield invalid_value(f"{where}.successThreshold", probe["successThreshold"], "must be 1")
 
@@ -187,6 +191,8 @@ def _handler_problems(handler: Json, kinds: tuple[str, ...], path: str) -> Itera
         why = why_no_port_name(port) if isinstance(port, str) else "" if 0 < port < 65536 else _PORT_RANGE
         if why:
             yield invalid_value(f"{path}.{kind}.port", port, why)
+    if kind == "grpc" and not 0 < (does.get("port") or 0) < 65536:
+        yield invalid_value(f"{path}.grpc.port", does.get("port") or 0, _PORT_RANGE)
     if kind == "httpGet":
         yield from _choice(does, "scheme", ("HTTP", "HTTPS"), f"{path}.httpGet")
 

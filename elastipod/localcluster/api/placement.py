@@ -14,7 +14,7 @@ from elastipod.localcluster.api.failures import (
     not_supported,
     required,
 )
-from elastipod.localcluster.api.naming import selector_problems, why_no_qualified_name
+from elastipod.localcluster.api.naming import selector_problems, why_no_label_value, why_no_qualified_name
 
 Json = dict[str, Any]
 
@@ -89,6 +89,9 @@ def _term_problems(term: Json, path: str) -> Iterator[Problem]:
             yield invalid_value(f"{where}.operator", operator, "not a valid selector operator")
         if why := why_no_qualified_name(one.get("key") or ""):
             yield invalid_value(f"{where}.key", one.get("key") or "", why)
+        for which, value in enumerate(values or ()):
+            if why := why_no_label_value(value):
+                yield invalid_value(f"{where}.values[{which}]", value, why)
 
 
 def _neighbour_problems(term: Json, path: str) -> Iterator[Problem]:
@@ -102,7 +105,7 @@ def _neighbour_problems(term: Json, path: str) -> Iterator[Problem]:
 
 
 def _spread_problems(constraints: list[Json], path: str) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
+    seen: list[tuple[str, str]] = []
     for place, one in enumerate(constraints):
         where, key, unmet = f"{path}[{place}]", one.get("topologyKey") or "", one.get("whenUnsatisfiable") or ""
         if (one.get("maxSkew") or 0) <= 0:
@@ -114,8 +117,13 @@ def _spread_problems(constraints: list[Json], path: str) -> Iterator[Problem]:
         if unmet not in _UNSATISFIABLE:
             yield not_supported(f"{where}.whenUnsatisfiable", unmet, _UNSATISFIABLE)
         if (key, unmet) in seen:
-            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {unmet}}}")
-        seen.add((key, unmet))
+            yield duplicate(
+                f"{path}[{seen.index((key, unmet))}].{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {unmet}}}"
+            )
+        seen.append((key, unmet))
         if one.get("minDomains") is not None and one["minDomains"] <= 0:
             yield invalid_value(f"{where}.minDomains", one["minDomains"], "must be greater than zero")
+        elif one.get("minDomains") is not None and unmet == "ScheduleAnyway":
+            detail = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+            yield invalid_value(f"{where}.minDomains", one["minDomains"], detail)
         yield from selector_problems(one.get("labelSelector"), f"{where}.labelSelector")

@@ -81,6 +81,9 @@ def _source_problems(kind: str, source: Json, path: str) -> Iterator[Problem]:
         needed = ("averageValue",) if kind == "pods" else ("value", "averageValue")
         if not any(target.get(field) is not None for field in needed):
             yield required(f"{path}.target.averageValue", "must specify a positive target averageValue")
+    if kind == "external" and target.get("value") is not None and target.get("averageValue") is not None:
+        detail = "may not set both a target value for metric and a per-pod target"
+        yield forbidden_field(f"{path}.target.value", detail)
     yield from _target_problems(target, f"{path}.target")
 
 

@@ -81,9 +81,9 @@ def rights_problems(spec: Json, path: str) -> Iterator[Problem]:
             yield duplicate(f"{where}.sysctls[{place}].name", name)
         seen.add(name)
     if spec.get("hostUsers") is False:
-        for field in ("hostNetwork", "hostPID", "hostIPC"):
+        for field, told in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
-                yield forbidden_field(f"{path}.{field}", "when `hostUsers` is false")
+                yield forbidden_field(f"{path}.{told}", "when `hostUsers` is false")
 
 
 def container_rights_problems(rights: Json, path: str) -> Iterator[Problem]:

@@ -60,7 +60,8 @@ def _template_problems(kind_id: str, spec: Json, path: str) -> Iterator[Problem]
         )
     if selector is None:
         if not is_job or spec.get("manualSelector"):
-            yield required(f"{path}.selector")
+            if kind_id != "daemonsets.apps":
+                yield required(f"{path}.selector")
             yield invalid_value(f"{path}.template.metadata.labels", labels, _NO_MATCH)
         return
     problems = [*selector_problems(selector, f"{path}.selector")]
