@@ -119,7 +119,9 @@ def test_a_history_comes_back_the_same(usage: list[tuple[float, float]], kills: 
     for one, other in ((history.cpu, again.cpu), (history.memory, again.memory)):
         assert other.total(0, NOW) == pytest.approx(one.total(0, NOW), rel=1e-5)
         for fraction in (0.501, 0.901, 0.951):
-            assert other.percentile(0, fraction) == one.percentile(0, fraction)
+            # Weights are saved to five digits, and a share may be as close to the fraction.
+            least, most = (one.percentile(0, fraction + by) or 0.0 for by in (-1e-4, 1e-4))
+            assert least <= (other.percentile(0, fraction) or 0.0) <= most
 
 
 def test_a_saved_and_loaded_store_weighs_what_it_weighed_r09() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from elastipod.clock import ManualClock, to_rfc3339
+from elastipod.kube.calls import Call, InterceptedConnection
 from elastipod.kube.connection import PatchType
 from elastipod.kube.resources import ELASTIC_NODES, JOBS, NODES, PODS
 from elastipod.localcluster.api.apiserver import ApiServer
@@ -68,7 +69,6 @@ async def test_an_actuator_is_where_its_pod_is(connection: DirectConnection) -> 
         {"ip": "169.254.169.254"},
         {"ip": "::1"},
         {"ip": "0.0.0.0"},
-        {"ip": "10.0.0.7:80/x?"},
         {"ip": ""},
     ],
 )
@@ -77,6 +77,17 @@ async def test_what_is_no_running_actuator_of_ours_is_not_asked(
 ) -> None:
     await actuator(connection, "a", **other)
     assert await in_pods(connection, "kube-system") == []
+
+
+async def test_what_an_api_server_should_not_have_taken_for_an_address_is_not_asked(
+    connection: DirectConnection,
+) -> None:
+    class Lax(InterceptedConnection):
+        async def handle(self, call: Call) -> bytes:
+            return (await super().handle(call)).replace(b"10.0.0.7", b"10.0.0.7:80/x?")
+
+    await actuator(connection, "a")
+    assert await in_pods(Lax(connection), "kube-system") == []
 
 
 @pytest.mark.parametrize(
