@@ -208,9 +208,10 @@ async def _room_given_and_back(stage: Stage) -> dict[str, Any]:
     report = await stage.observer.until_running("report", 60)
     waited = stage.clock.monotonic() - created
     gave = {pod.name: _cpu_now(stage, pod) for pod in donors}
+    moved = [name for name in gave if gave[name] != held[name]]
     stage.story.good(
         f"After {waited:.1f} s it runs: "
-        + ", ".join(f"{name} went from {format_cpu(held[name])} to {format_cpu(gave[name])}" for name in gave)
+        + ", ".join(f"{name} went from {format_cpu(held[name])} to {format_cpu(gave[name])}" for name in moved)
     )
     ended = await stage.observer.until_ended(report.labels["app"], 30)
     await _switch_on(switch)
