@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from elastipod.api import Autoscaler, AutoscalerSpec, AutoscalerStatus, ObjectMeta, UpdateMode
 from elastipod.eligible import named_by
-from elastipod.kube.decoding import Decoder
+from elastipod.kube.decoding import UNREADABLE, Decoder
 from elastipod.pods import Workload
-from recommender.leniently import UNREADABLE, read_leniently
+from recommender.leniently import read_leniently
 from recommender.policies import SizePolicy, size_policy
 
 WATCHED_KINDS: Final = (

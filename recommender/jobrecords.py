@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from elastipod.kube.decoding import UNREADABLE
 from elastipod.limitmodes import LimitMode, LimitModes
 from recommender.estimators.runs import MOST_RUNS, Usage
 
@@ -101,7 +102,7 @@ def read_record(text: msgspec.Raw, latest: float) -> JobRecord:
     """A record, checked; no time in it is after `latest`. Raises UnusableRuns."""
     try:
         record = _records.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UnusableRuns(f": {str(error)[:200]}") from None
     _check("ended", 0 <= record.ended < 2**31, "is out of range")
     _check("choice", -1 <= record.choice < CANDIDATES, f"is no number from -1 to {CANDIDATES - 1}")

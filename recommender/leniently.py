@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
+from elastipod.kube.decoding import UNREADABLE
+
 S = TypeVar("S", bound=Struct)
 
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What msgspec raises for text that is not what it should be."""
 _MOST_WORDS: Final = 200
 
 

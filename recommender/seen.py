@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from elastipod.api import CheckpointSpec, ObjectMeta
+from elastipod.kube.decoding import UNREADABLE
 from recommender.checkpoints import checkpoint_name, is_named_for, second_name
 
 _NOBODYS: Final = -1
@@ -24,7 +25,6 @@ class Head(Struct):
 
 _heads: Final = msgspec.json.Decoder(Head)
 _specs: Final = msgspec.json.Decoder(CheckpointSpec)
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ def head_of(raw: bytes | Raw) -> Head | None:
     """None where not even its metadata can be read."""
     try:
         return _heads.decode(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
 def _whose(name: str, raw: Raw) -> int:
     try:
         spec = _specs.decode(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _NOBODYS
     return len(spec.vpa_object_name) if is_named_for(name, spec) else _NOBODYS

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from elastipod.clock import from_rfc3339
+from elastipod.kube.decoding import UNREADABLE
 
 _LEEWAY_SECONDS: Final = 3_600.0
 
@@ -37,7 +38,7 @@ def is_clock_right(raw: msgspec.Raw, now: float) -> bool:
     """
     try:
         meta = _stamped.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except UNREADABLE:
         return False
     written = [one.time for one in meta.managed_fields or () if one.time]
     latest = now + _LEEWAY_SECONDS

@@ -15,7 +15,8 @@ T = TypeVar("T")
 S = TypeVar("S")
 Decode = Callable[[bytes | msgspec.Raw], T]
 
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What msgspec raises for text that is not what it should be."""
 
 
 class BadObject(ValueError):
@@ -122,7 +123,7 @@ class Decoder(Generic[T]):
         """What an object is known by; it may still have no row. Raises BadObject where not even that can be read."""
         try:
             content = self._shapes.decode(raw)
-        except _UNREADABLE:
+        except UNREADABLE:
             return _seen(_raw_metadata(raw), raw)
         return _seen(self._metadata(content), content)
 
@@ -132,7 +133,7 @@ class Decoder(Generic[T]):
             event = self._events.decode(line)
             if event.type != "ERROR":
                 return Event(event.type, _seen(self._metadata(event.object), event.object))
-        except _UNREADABLE:
+        except UNREADABLE:
             pass
         raw = decoded(_events.decode, line)
         if raw.type == "ERROR":
@@ -160,7 +161,7 @@ def decoded(decode: Callable[[bytes | msgspec.Raw], S], raw: bytes | msgspec.Raw
     """What a msgspec decoder makes of bytes. Raises BadObject."""
     try:
         return decode(raw)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise BadObject(str(error)) from None
 
 

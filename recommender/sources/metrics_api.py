@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from elastipod.clock import from_rfc3339
 from elastipod.kube.connection import Connection
+from elastipod.kube.decoding import UNREADABLE
 from elastipod.kube.listing import list_raw
 from elastipod.kube.resources import POD_METRICS
 from elastipod.quantities import QuantityError, parse_nano
@@ -87,7 +88,6 @@ class _LooseContainer(Struct, gc=False):
     usage: _LooseUsage | None = None
 
 
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _pod_metrics: Final = msgspec.json.Decoder(_PodMetrics)
 _loose_pods: Final = msgspec.json.Decoder(_LoosePod)
 _loose_containers: Final = msgspec.json.Decoder(_LooseContainer)
@@ -113,10 +113,10 @@ def read_pod_metrics(raw: bytes | msgspec.Raw, into: UsageReading) -> None:
     """One PodMetrics object as samples."""
     try:
         pod = _pod_metrics.decode(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         try:
             pod = _part_by_part(raw, into)
-        except _UNREADABLE:
+        except UNREADABLE:
             into.bad_entries += 1
             return
     try:
@@ -148,7 +148,7 @@ def _part_by_part(raw: bytes | msgspec.Raw, into: UsageReading) -> _PodMetrics:
     for one in pod.containers or ():
         try:
             container = _loose_containers.decode(one)
-        except _UNREADABLE:
+        except UNREADABLE:
             into.bad_entries += 1
             continue
         usage = container.usage or _LooseUsage()
@@ -160,7 +160,7 @@ def _part_by_part(raw: bytes | msgspec.Raw, into: UsageReading) -> _PodMetrics:
 def _part(raw: msgspec.Raw, into: UsageReading) -> str | int | float | None:
     try:
         return _amounts.decode(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         into.bad_values += 1
         return None
 
